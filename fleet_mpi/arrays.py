@@ -1,0 +1,96 @@
+"""One gate for arrays: which module computes with them, how to make them, how to move them.
+
+Host arrays are numpy's, device arrays cupy's. Both modules answer to the same functions, so code
+above asks ``module_of(array)`` and calls that; nothing above imports cupy. Tests register a strict
+stand-in for device arrays in the same way. Knows no ops and no programs.
+"""
+
+import numpy as np
+
+ALIGNMENT_BYTES = 64  # one cache line, and enough for AVX-512
+
+_modules = {np.ndarray: np}
+
+
+def module_of(array):
+    """The module (numpy, cupy or a registered stand-in) whose functions take this array."""
+    found = _modules.get(type(array))
+    if found is None:
+        found = _learn(type(array))
+    return found
+
+
+def register(array_type, module):
+    """Let ``module`` compute with arrays of ``array_type``."""
+    _modules[array_type] = module
+
+
+def is_host(array):
+    """Whether the array lies in host memory and numpy computes with it."""
+    return module_of(array) is np
+
+
+def to_host(array):
+    """A numpy array with the same values: itself if it is one, else a copy from the device."""
+    return array if is_host(array) else module_of(array).asnumpy(array)
+
+
+def to_module(array, xp):
+    """The array as one that ``xp`` computes with; copies only between host and device."""
+    if module_of(array) is xp:
+        return array
+    host = to_host(array)
+    return host if xp is np else xp.asarray(host)
+
+
+def empty(shape, dtype, xp=np):
+    """A new array of undefined values; on the host its data starts on a cache line."""
+    if xp is not np:
+        return xp.empty(shape, dtype)
+    dtype = np.dtype(dtype)
+    size_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(size_bytes + ALIGNMENT_BYTES, np.uint8)
+    skip = -raw.ctypes.data % ALIGNMENT_BYTES
+    return raw[skip:skip + size_bytes].view(dtype).reshape(shape)
+
+
+def cupy_module():
+    """cupy, imported and registered; ImportError where it is not installed."""
+    import cupy
+    register(cupy.ndarray, cupy)
+    return cupy
+
+
+def _learn(array_type):
+    for known in (np.ndarray, *_modules):
+        if issubclass(array_type, known):
+            _modules[array_type] = _modules[known]
+            return _modules[known]
+    raise TypeError(f"{array_type.__module__}.{array_type.__name__} is no array of numpy or cupy")
+
+
+class Rows:
+    """Some rows of a larger array: the gradient of an embedding, or what a sparse push carries.
+
+    ``ids`` (int64 [n]) may repeat; ``values`` is [n, ...]; ``height`` is the number of rows of the whole.
+    """
+
+    __slots__ = ("ids", "values", "height")
+
+    def __init__(self, ids, values, height):
+        self.ids = ids
+        self.values = values
+        self.height = height
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __repr__(self):
+        return f"Rows({len(self.ids)} of {self.height}, {self.values.dtype} {self.values.shape[1:]})"
+
+    def to_dense(self):
+        """The whole array, rows that do not occur being zero, repeated ones summed in order."""
+        xp = module_of(self.values)
+        dense = xp.zeros((self.height,) + tuple(self.values.shape[1:]), self.values.dtype)
+        xp.add.at(dense, self.ids, self.values)
+        return dense

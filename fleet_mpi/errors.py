@@ -1,0 +1,64 @@
+"""The kinds of error, and the exit code of a job that ends with each.
+
+Every text says who, what, expected, got and the remedy. Knows nothing of the rest of the package.
+"""
+
+import difflib
+
+
+class FleetError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+    exit_code = 1
+
+
+class UsageError(FleetError, ValueError):
+    """An argument, option or call that cannot mean anything."""
+
+    exit_code = 2
+
+
+class EnvironmentProblem(FleetError, RuntimeError):
+    """The machine, the launcher or an environment variable does not allow this."""
+
+    exit_code = 3
+
+
+class CheckpointDamaged(FleetError, ValueError):
+    """A saved file is not what it should be."""
+
+    exit_code = 6
+
+
+class Diverged(FleetError, ArithmeticError):
+    """A value became NaN or infinite where that was to be watched."""
+
+    exit_code = 7
+
+
+class ProgramError(UsageError):
+    """A program that cannot be built or run: wrong shapes, dtypes, names."""
+
+
+class MissingFeed(ProgramError):
+    """A variable that the program reads was neither fed, computed nor initialised."""
+
+
+class NotBuilt(FleetError, NotImplementedError):
+    """A feature of the original that does not exist here (yet); the text says what to use instead."""
+
+
+class UnknownName(FleetError, AttributeError):
+    """A name that does not exist; the text has the nearest one that does."""
+
+
+class EndOfData(FleetError):
+    """A non-iterable loader has no more batches: call ``reset()``, then ``start()``."""
+
+
+def nearest(name, known):
+    """The end of a sentence about an unknown ``name``: the closest of the ``known`` ones, or all of them."""
+    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(repr(word) for word in close) + "?"
+    return "known are: " + ", ".join(sorted(known)[:40])

@@ -1,0 +1,56 @@
+"""Hot loops. Each kernel is a plain reference here, and a faster version where one pays.
+
+``kernels/<family>.py`` holds the references, written against the module of the arrays they get, so
+they run on numpy, cupy and any stand-in. ``kernels/numba_<family>.py`` holds functions of the same
+names for host arrays, compiled by numba; ``kernels/cuda_<family>.py`` those for cupy arrays.
+Both are imported on first use: importing a family compiles nothing.
+"""
+
+import importlib
+import importlib.util
+
+import numpy as np
+
+from fleet_mpi.arrays import module_of
+
+# Every kernel by (family, name): the common test walks it.
+KERNELS = {}
+
+
+class Kernel:
+    """A kernel in all its versions; calling it runs the one for the first argument's kind of array."""
+
+    def __init__(self, reference):
+        self.reference = reference
+        self.name = reference.__name__
+        self.family = reference.__module__.rpartition(".")[2]
+        self.__doc__ = reference.__doc__
+        self._by_type = {}
+
+    def __call__(self, first, *rest):
+        run = self._by_type.get(type(first))
+        if run is None:
+            run = self.pick(first)
+        return run(first, *rest)
+
+    def pick(self, array):
+        """The version for arrays like this one: bind it once where a loop calls it often."""
+        run = self._by_type.get(type(array))
+        if run is None:
+            prefix = "numba" if module_of(array) is np else "cuda"
+            run = self._by_type[type(array)] = self.version(prefix) or self.reference
+        return run
+
+    def version(self, prefix):
+        """The version from ``<prefix>_<family>.py``, or None where there is none."""
+        path = f"fleet_mpi.kernels.{prefix}_{self.family}"
+        if importlib.util.find_spec(path) is None:
+            return None
+        return getattr(importlib.import_module(path), self.name, None)
+
+
+def kernel(reference):
+    """Decorator: make a plain function a Kernel and enter it in KERNELS."""
+    made = Kernel(reference)
+    KERNELS[made.family, made.name] = made
+    return made

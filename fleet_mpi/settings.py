@@ -1,0 +1,99 @@
+"""Every environment variable the package reads: one table, typed, each read once.
+
+Knows names and types only; what a setting means is the business of whoever asks for it.
+"""
+
+import os
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from fleet_mpi.errors import EnvironmentProblem, nearest
+
+
+class Setting(NamedTuple):
+    """One environment variable: its name, type, value when unset, and meaning."""
+
+    name: str
+    kind: type
+    default: Any
+    meaning: str
+
+
+TABLE = (
+    Setting("FLEET_MPI_THREADS", int, 0,
+            "threads a rank computes with; 0: its share of the cores it may run on"),
+    Setting("FLEET_MPI_EXACT", bool, False,
+            "fix BLAS to one thread, so that the same bits come out on any number of cores"),
+    Setting("FLEET_MPI_SEED", int, 0,
+            "seed of programs whose random_seed is 0; 0: a fresh one for every job"),
+    Setting("FLEET_MPI_STRICT_DEVICE", bool, False,
+            "refuse CUDAPlace where no GPU is usable, instead of falling back to the CPU"),
+    Setting("FLEET_MPI_LOG", str, "info",
+            "least severe message written to stderr: debug, info, warning, error"),
+    Setting("FLAGS_check_nan_inf", bool, False,
+            "look at every op's results and stop, naming the op, when one is not finite"),
+    Setting("FLAGS_selected_gpus", str, "",
+            "the device of this rank"),
+    Setting("CPU_NUM", int, 0,
+            "number of CPU places that cpu_places() lists; 0: one"),
+    Setting("DATA_HOME", str, "",
+            "folder of the data sets; empty: ~/.cache/paddle/dataset"),
+)
+
+_BY_NAME = {setting.name: setting for setting in TABLE}
+_values = {}
+
+
+def get(name):
+    """The value of a setting of the table, as its type."""
+    if name not in _values:
+        _values[name] = _read(name)
+    return _values[name]
+
+
+@contextmanager
+def override(**values):
+    """Within the block, let settings have these values whatever the environment says."""
+    for name in values:
+        _find(name)
+    before = dict(_values)
+    _values.update(values)
+    try:
+        yield
+    finally:
+        _values.clear()
+        _values.update(before)
+
+
+def put(name, value):
+    """Let a setting have this value from now on, as ``set_flags`` of the original does."""
+    _values[_find(name).name] = value
+
+
+def _find(name):
+    if name not in _BY_NAME:
+        raise EnvironmentProblem(f"no setting is called {name!r}; {nearest(name, _BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def _read(name):
+    setting = _find(name)
+    text = os.environ.get(name)
+    if text is None or text == "":
+        return setting.default
+    if setting.kind is bool:
+        return _as_bool(name, text)
+    try:
+        return setting.kind(text)
+    except ValueError:
+        raise EnvironmentProblem(
+            f"environment variable {name}={text!r}: expected {setting.kind.__name__} "
+            f"({setting.meaning})") from None
+
+
+def _as_bool(name, text):
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("0", "false", "no", "off"):
+        return False
+    raise EnvironmentProblem(f"environment variable {name}={text!r}: expected 0 or 1")
