@@ -1,0 +1,87 @@
+"""Every kernel in KERNELS: its numba version takes the same arguments and gives the same result.
+
+A family's test module may give ``CASES``: kernel name -> functions that make one argument tuple from a
+random generator; and ``TOLERANCES``: kernel name -> relative tolerance, where bits may differ.
+"""
+
+import copy
+import importlib
+import importlib.util
+import inspect
+import pathlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import fleet_mpi.kernels as kernels
+
+HERE = pathlib.Path(__file__).parent
+
+
+def families():
+    names = [module.name for module in pkgutil.iter_modules(kernels.__path__)]
+    return sorted(name for name in names if not name.startswith(("numba_", "cuda_")))
+
+
+def cases_of(family):
+    """(kernel name, make arguments, tolerance) for all cases that the family's test module gives."""
+    path = HERE / f"test_{family}.py"
+    if not path.exists():
+        return []
+    spec = importlib.util.spec_from_file_location(f"cases_of_{family}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    tolerances = getattr(module, "TOLERANCES", {})
+    return [(name, make, tolerances.get(name)) for name, makes in getattr(module, "CASES", {}).items() for make in makes]
+
+
+def all_cases():
+    return [pytest.param(family, name, make, tolerance, id=f"{family}-{name}-{number}")
+            for family in families() for number, (name, make, tolerance) in enumerate(cases_of(family))]
+
+
+def all_kernels():
+    for family in families():
+        importlib.import_module(f"fleet_mpi.kernels.{family}")
+    return sorted(kernels.KERNELS)
+
+
+def assert_same(got, expected, tolerance, what):
+    if isinstance(expected, np.ndarray):
+        assert got.dtype == expected.dtype and got.shape == expected.shape, what
+        if tolerance is None:
+            np.testing.assert_array_equal(got, expected, err_msg=what)
+        else:
+            np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance, err_msg=what)
+    elif isinstance(expected, (tuple, list)):
+        for index, (one, other) in enumerate(zip(got, expected, strict=True)):
+            assert_same(one, other, tolerance, f"{what}[{index}]")
+    else:
+        assert got == expected, what
+
+
+@pytest.mark.parametrize("family, name", all_kernels())
+def test_the_numba_version_takes_the_arguments_of_its_reference(family, name):
+    kernel = kernels.KERNELS[family, name]
+    fast = kernel.version("numba")
+    if fast is None:
+        pytest.skip("only a reference")
+    asked = inspect.signature(kernel.reference).parameters
+    given = inspect.signature(getattr(fast, "py_func", fast)).parameters
+    assert list(given) == list(asked)
+
+
+@pytest.mark.parametrize("family, name, make, tolerance", all_cases())
+def test_the_numba_version_agrees_with_its_reference(family, name, make, tolerance):
+    kernel = kernels.KERNELS[family, name]
+    fast = kernel.version("numba")
+    if fast is None:
+        pytest.skip("only a reference")
+    expected_arguments = make(np.random.default_rng(5))
+    arguments = copy.deepcopy(expected_arguments)
+    expected = kernel.reference(*expected_arguments)
+    got = fast(*arguments)
+    assert_same(got, expected, tolerance, f"what {name} returns")
+    for index, (one, other) in enumerate(zip(arguments, expected_arguments, strict=True)):
+        assert_same(one, other, tolerance, f"argument {index} of {name}")
