@@ -1,7 +1,7 @@
 """Every kernel in KERNELS: its numba version takes the same arguments and gives the same result.
 
-A family's test module may give ``CASES``: kernel name -> functions that make one argument tuple from a
-random generator; and ``TOLERANCES``: kernel name -> relative tolerance, where bits may differ.
+A family's test module may give ``KERNEL_CASES``: kernel name -> functions that make one argument tuple from a
+random generator; and ``KERNEL_TOLERANCES``: kernel name -> relative tolerance, where bits may differ.
 """
 
 import copy
@@ -32,8 +32,8 @@ def cases_of(family):
     spec = importlib.util.spec_from_file_location(f"cases_of_{family}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    tolerances = getattr(module, "TOLERANCES", {})
-    return [(name, make, tolerances.get(name)) for name, makes in getattr(module, "CASES", {}).items() for make in makes]
+    tolerances = getattr(module, "KERNEL_TOLERANCES", {})
+    return [(name, make, tolerances.get(name)) for name, makes in getattr(module, "KERNEL_CASES", {}).items() for make in makes]
 
 
 def all_cases():

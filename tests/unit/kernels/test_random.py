@@ -42,7 +42,7 @@ def case(name, size, offset):
 
 
 # For test_every_kernel: more than one piece, and starts at every lane of a block.
-CASES = {name: [case(name, size, offset) for size, offset in ((0, 0), ((), 3), ((13, 1), 1), ((5, 8111), 2 ** 34 + 5))]
+KERNEL_CASES = {name: [case(name, size, offset) for size, offset in ((0, 0), ((), 3), ((13, 1), 1), ((5, 8111), 2 ** 34 + 5))]
          for name in DRAWS}
 
 
