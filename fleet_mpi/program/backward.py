@@ -1,0 +1,237 @@
+"""Backward: adds to a program the ops that compute gradients, by walking it from the loss back.
+
+Each forward op gives one ``<type>_grad`` op (or what its ``make_grad`` says). A variable used several
+times gets several contributions, summed by a ``sum`` op when its gradient is first needed.
+"""
+
+from fleet_mpi.errors import NotBuilt, ProgramError
+from fleet_mpi.program.program import outside_names
+from fleet_mpi.program.registry import FORWARD, GRAD, find, grad_name
+from fleet_mpi.program.types import Role, is_float
+from fleet_mpi.program.variable import Parameter, Variable
+
+
+def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None):
+    """Add the gradient ops of ``loss`` to its program; returns [(parameter, gradient)].
+
+    With ``checkpoints`` (variables), only those are kept from the forward pass; what lies between
+    them is computed a second time when its gradient is due.
+    """
+    if not isinstance(loss, Variable):
+        raise ProgramError(f"append_backward: expected the loss variable, got {type(loss).__name__}")
+    if any(size not in (1, -1) for size in loss.shape):
+        raise ProgramError(f"append_backward: the loss {loss.name!r} must be one number, but has shape "
+                           f"{loss.shape}: take its mean or sum first")
+    program, block = loss.block.program, loss.block.program.global_block()
+    with program._with_role(Role.Backward | Role.Loss):
+        block.append_op("fill_constant", outputs={"Out": [grad_name(loss.name)]},
+                        attrs={"shape": [1 if n == -1 else n for n in loss.shape], "value": 1.0,
+                               "dtype": loss.dtype.value})
+    params = _parameters(program, parameter_list)
+    walk = Walk(block, no_grad_set, sources={param.name for param in params})
+    walk.add(loss.name, grad_name(loss.name))
+    with program._backward_role_guard():
+        walk.go([loss.name], checkpoints, callbacks)
+        pairs = [(param, walk.gradient(param.name)) for param in params]
+    return [(param, block.var(name)) for param, name in pairs if name]
+
+
+def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
+    """Add ops for the gradients of ``targets`` with respect to ``inputs``; None where none flows."""
+    targets, inputs = _as_list(targets), _as_list(inputs)
+    given = _as_list(target_gradients) if target_gradients is not None else [None] * len(targets)
+    block = targets[0].block.program.global_block()
+    walk = Walk(block, no_grad_set, sources={one.name for one in inputs})
+    with block.program._backward_role_guard():
+        for target, seed in zip(targets, given):
+            name = seed.name if seed is not None else grad_name(target.name)
+            if seed is None:
+                block.append_op("fill_any_like", {"X": [target.name]}, {"Out": [name]}, {"value": 1.0})
+            walk.add(target.name, name)
+        walk.go([target.name for target in targets], None, None)
+        names = [walk.gradient(one.name) for one in inputs]
+    return [block.var(name) if name else None for name in names]
+
+
+calc_gradient = gradients
+
+
+class Walk:
+    """One walk back over a block: which variables need gradients, and what has been found for each."""
+
+    def __init__(self, block, no_grad_set, sources):
+        self.block = block
+        self.sources = sources
+        self.stopped = {one if isinstance(one, str) else one.name for one in (no_grad_set or ())}
+        self.found = {}     # variable -> [(grad name, op that made it or None)]
+        self.renamed = {}   # variable -> its recomputed copy, for what a grad op reads
+        self.wanted = set()
+        self.counts = {}    # variable -> contributions named so far
+        self.clipped = set()
+
+    def go(self, targets, checkpoints, callbacks):
+        """Add the grad ops for everything between the sources and the targets."""
+        path = self._path(targets)
+        for segment in self._segments(path, checkpoints):
+            if checkpoints:
+                self._recompute(segment, checkpoints)
+            for op in reversed(segment):
+                self._visit(op)
+                for callback in callbacks or ():
+                    callback(block=self.block, context={})
+
+    def _path(self, targets):
+        """The ops on the way from the sources to the targets, in order; notes who wants a gradient."""
+        self.wanted = {name for name, var in self.block.vars.items()
+                       if (name in self.sources or var.is_data and not var.stop_gradient)
+                       and name not in self.stopped}
+        forward = []
+        for op in self.block.ops:
+            if Role(op.attrs.get("op_role", 0)) & (Role.Optimize | Role.LRSched | Role.Backward):
+                continue
+            if self.wanted.intersection(_reads(op)):
+                forward.append(op)
+                self.wanted.update(name for name in op.output_arg_names if self._may_flow(name))
+        needed, path = set(targets), []
+        for op in reversed(forward):
+            if needed.intersection(op.output_arg_names):
+                path.append(op)
+                needed.update(_reads(op))
+        return path[::-1]
+
+    def _may_flow(self, name):
+        var = self.block.find_var(name)
+        return (var is not None and not var.stop_gradient and name not in self.stopped
+                and is_float(var._dtype))
+
+    def _visit(self, op):
+        definition = find(op.type)
+        grads = {slot: [self.gradient(name) or "" for name in names] for slot, names in op.outputs.items()}
+        if not any(name for names in grads.values() for name in names):
+            return
+        if definition.make_grad is not None:
+            definition.make_grad(self, op, grads)
+            return
+        if definition.grad is None:
+            if "sub_block" in op.attrs:
+                raise NotBuilt(f"{op}: no gradient flows through a nested block yet; compute what needs a "
+                               f"gradient outside of it, or set stop_gradient=True on its outputs")
+            return
+        self.append_grad(op, grads)
+
+    def append_grad(self, op, grads):
+        """Add ``<type>_grad`` of a forward op; ``grads`` are its outputs' gradients by slot."""
+        definition = find(op.type)
+        reads = {slot: [self.renamed.get(name, name) for name in (op.inputs.get(slot) or op.outputs.get(slot) or [])]
+                 for slot in definition.grad_reads}
+        inputs = {slot: names for slot, names in reads.items() if names}
+        inputs.update({slot + GRAD: names for slot, names in grads.items() if any(names)})
+        outputs = {slot + GRAD: [self.contribution(name) for name in names]
+                   for slot, names in op.inputs.items()}
+        outputs = {slot: names for slot, names in outputs.items() if any(names)}
+        if not outputs:
+            return
+        attrs = {**_forward_attrs(op), FORWARD: {**op.inputs, **op.outputs}}
+        made = self.block.append_op(op.type + "_grad", inputs, outputs, attrs)
+        made.site = op.site
+        for slot, names in op.inputs.items():
+            for name, grad in zip(names, outputs.get(slot + GRAD, ())):
+                if grad:
+                    self.add(name, grad, made)
+
+    def contribution(self, name):
+        """A new name for one contribution to a variable's gradient; empty where none is wanted."""
+        if not name or name not in self.wanted or not is_float(self.block._var_recursive(name)._dtype):
+            return ""
+        number = self.counts.get(name, len(self.found.get(name, ())))
+        self.counts[name] = number + 1
+        return grad_name(name) if number == 0 else f"{grad_name(name)}@RENAME@{number}"
+
+    def add(self, name, grad, op=None):
+        """Note a contribution to a variable's gradient."""
+        self.found.setdefault(name, []).append((grad, op))
+
+    def gradient(self, name):
+        """The name of a variable's whole gradient, summing contributions first; None where none flows."""
+        parts = self.found.get(name)
+        if not parts:
+            return None
+        if len(parts) > 1:
+            first, maker = parts[0]
+            if first == grad_name(name):
+                first = self._rename_first(name, maker)
+            names = [first] + [grad for grad, _ in parts[1:]]
+            self.block.append_op("sum", {"X": names}, {"Out": [grad_name(name)]})
+            self.found[name] = [(grad_name(name), self.block.ops[-1])]
+        self._clip_error(name)
+        return self.found[name][0][0]
+
+    def _rename_first(self, name, maker):
+        """Free the plain gradient name for the sum, so that every variable is written once."""
+        old, new = grad_name(name), grad_name(name) + "@RENAME@0"
+        var = self.block.vars.pop(old)
+        var.name = new
+        self.block.vars[new] = var
+        if maker is not None:
+            maker._rename_output(old, new)
+        else:
+            for op in self.block.ops:
+                op._rename_output(old, new)
+        return new
+
+    def _clip_error(self, name):
+        clip = getattr(self.block.find_var(name), "error_clip", None)
+        if clip is not None and name not in self.clipped:
+            self.clipped.add(name)
+            clip._append_clip_op(self.block, self.found[name][0][0])
+
+    def _segments(self, path, checkpoints):
+        """The path cut behind each op that makes a checkpoint, last segment first."""
+        names = {one if isinstance(one, str) else one.name for one in (checkpoints or ())}
+        segments = [[]]
+        for op in path:
+            segments[-1].append(op)
+            if names.intersection(op.output_arg_names):
+                segments.append([])
+        return [segment for segment in reversed(segments) if segment]
+
+    def _recompute(self, segment, checkpoints):
+        """Repeat a segment's forward ops under new names, for the grad ops to read."""
+        kept = {one if isinstance(one, str) else one.name for one in checkpoints}
+        for op in segment:
+            for name in op.output_arg_names:
+                if name not in kept:
+                    self.renamed[name] = name + "@RECOMPUTED"
+                    self._twin(name)
+        for op in segment:
+            if all(name in kept for name in op.output_arg_names):
+                continue
+            inputs = {slot: [self.renamed.get(name, name) for name in names] for slot, names in op.inputs.items()}
+            outputs = {slot: [self.renamed.get(name, name) for name in names if name not in kept]
+                       for slot, names in op.outputs.items()}
+            attrs = {**_forward_attrs(op), "random_name": op.output_arg_names[0]}
+            self.block.append_op(op.type, inputs, {slot: names for slot, names in outputs.items() if names}, attrs)
+
+    def _twin(self, name):
+        fields = self.block._var_recursive(name).fields()
+        self.block.create_var(name=self.renamed[name], **{**fields, "persistable": False})
+
+
+def _forward_attrs(op):
+    return {name: value for name, value in op.attrs.items() if name not in ("op_role", "op_role_var")}
+
+
+def _reads(op):
+    return set(op.input_arg_names) | outside_names(op.block.program, op)
+
+
+def _parameters(program, parameter_list):
+    block = program.global_block()
+    if parameter_list is None:
+        return [param for param in program.all_parameters() if param.trainable]
+    found = [one if isinstance(one, Variable) else block.var(one) for one in parameter_list]
+    return [param for param in found if not isinstance(param, Parameter) or param.trainable]
+
+
+def _as_list(one):
+    return list(one) if isinstance(one, (list, tuple)) else [one]

@@ -1,0 +1,94 @@
+"""From what scripts feed (arrays, lists, LoD tensors, a loader's next batch) to arrays of the declared type."""
+
+import numpy as np
+
+from fleet_mpi.errors import ProgramError, UsageError
+from fleet_mpi.program import lod as lods
+from fleet_mpi.program.registry import Meta
+from fleet_mpi.program.scope import Tensor
+
+
+class FedSequence(np.ndarray):
+    """An array of rows with a LoD, on its way into a program."""
+
+    lod = ()
+
+
+def as_feed(feed, program):
+    """A dictionary of arrays (or FedSequences) from any form of feed."""
+    if feed is None or feed == {} or feed == []:
+        feed = _from_loaders(program)
+    if isinstance(feed, (list, tuple)):
+        feed = _from_places(feed)
+    if not isinstance(feed, dict):
+        raise UsageError(f"feed: expected a dictionary {{name: value}}, got {type(feed).__name__}")
+    block = program.global_block()
+    return {name: as_array(value, block.vars.get(name)) for name, value in feed.items()}
+
+
+def _from_loaders(program):
+    feed = {}
+    for loader in program._loaders:
+        if loader.is_started():
+            feed.update(loader.next_feed())
+        elif any(var.name in op.input_arg_names for var in loader.variables()
+                 for op in program.global_block().ops):
+            raise UsageError("the program's loader is not started: call its start() before exe.run, "
+                             "and reset() after the EOFException")
+    return feed
+
+
+def _from_places(feeds):
+    """What an iterable loader yields: a list with one dictionary per place; several are joined."""
+    if not all(isinstance(one, dict) for one in feeds):
+        raise UsageError("feed: expected a dictionary, or the list of dictionaries that a loader yields")
+    if len(feeds) == 1:
+        return feeds[0]
+    return {name: np.concatenate([np.asarray(one[name]) for one in feeds]) for name in feeds[0]}
+
+
+def as_array(value, var):
+    """One fed value as an array; ragged lists and LoD tensors as a FedSequence."""
+    if isinstance(value, Tensor):
+        return _sequence(np.asarray(value.numpy()), value.lod_offsets)
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray) \
+            and isinstance(value[1], (list, tuple)):
+        lengths = value[1] if value[1] and isinstance(value[1][0], (list, tuple)) else [value[1]]
+        return _sequence(value[0], lods.from_lengths(lengths))
+    if type(value) is FedSequence or type(value) is np.ndarray:
+        return value
+    dtype = var._dtype if var is not None and not isinstance(value, np.ndarray) else None
+    try:
+        return np.array(value, dtype=dtype).view(np.ndarray)
+    except (TypeError, ValueError) as error:
+        name = var.name if var is not None else "?"
+        raise ProgramError(f"feed {name!r}: {type(value).__name__} does not make an array of "
+                           f"{dtype} ({error})") from None
+
+
+def _sequence(array, offsets):
+    if not offsets:
+        return np.asarray(array)
+    made = np.ascontiguousarray(array).view(FedSequence)
+    made.lod = offsets
+    return made
+
+
+def feed_meta(var, value):
+    """The Meta of a fed value, checked against the variable it is for."""
+    lod = value.lod if type(value) is FedSequence else ()
+    wrong = lods.problem(lod, len(value)) if lod else None
+    if wrong:
+        raise ProgramError(f"feed {var.name!r}: {wrong}")
+    if not np.can_cast(value.dtype, var._dtype, "same_kind"):
+        raise ProgramError(f"feed {var.name!r}: expected {var._dtype}, got {value.dtype}: "
+                           f"convert it, e.g. .astype({var._dtype.name!r})")
+    _check_shape(var, value.shape)
+    return Meta(value.shape, var._dtype, lod)
+
+
+def _check_shape(var, shape):
+    want = var.shape
+    fits = len(want) == len(shape) and all(w in (-1, got) for w, got in zip(want, shape))
+    if not fits and var.lod_level == 0:
+        raise ProgramError(f"feed {var.name!r}: expected shape {list(want)} (-1: any), got {list(shape)}")

@@ -1,0 +1,32 @@
+"""What ``Executor.run`` returns: arrays of shape [1] that also convert like numbers.
+
+NumPy 2.4 refuses ``float()`` and ``"%f"`` of an array of shape [1]; scripts use both, and ``[0]``.
+"""
+
+import numpy as np
+
+from fleet_mpi import arrays
+
+
+class Fetched(np.ndarray):
+    """An array that ``float()``, ``int()`` and ``"%f"`` take when it holds one element."""
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __format__(self, spec):
+        return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
+
+
+def fetched(value):
+    """A copy of a fetched value for the script to keep."""
+    if type(value) is np.ndarray:
+        return value.copy().view(Fetched) if value.size == 1 else value.copy()
+    if isinstance(value, arrays.Rows):
+        return arrays.to_host(value.to_dense())
+    if isinstance(value, list):
+        return [fetched(getattr(one, "array", one)) for one in value]
+    return fetched(arrays.to_host(value))

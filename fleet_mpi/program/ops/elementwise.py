@@ -1,0 +1,250 @@
+"""Arithmetic of two variables, element by element.
+
+``Y`` is stretched to ``X`` as numpy does, or, with ``axis`` from 0 up, aligned with ``X``'s
+dimensions from that one on: [2, 3, 4, 5] + [3, 4] with axis 1.
+"""
+
+from fleet_mpi.program.registry import op
+
+
+def aligned(shape, rank, axis):
+    """``Y``'s shape with ones added so that numpy's rule stretches it as ``axis`` says."""
+    if axis is None or axis < 0 or len(shape) >= rank:
+        return tuple(shape)
+    trimmed = list(shape)
+    while len(trimmed) > 1 and axis + len(trimmed) > rank and trimmed[-1] == 1:
+        trimmed.pop()  # [N, 1] may be added to [N] along axis 0
+    return tuple(trimmed) + (1,) * (rank - axis - len(trimmed))
+
+
+def stretched(one, other):
+    """The shape both are stretched to; -1 (unknown) wins over 1 and gives way to a known size."""
+    rank = max(len(one), len(other))
+    one, other = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (one, other))
+    out = []
+    for a, b in zip(one, other):
+        if a != b and 1 not in (a, b) and -1 not in (a, b):
+            raise ValueError(f"shapes {list(one)} and {list(other)} cannot be stretched to each other")
+        out.append(b if a == 1 else a if b == 1 else max(a, b))
+    return tuple(out)
+
+
+def infer_binary(k, dtype=None):
+    """``Out`` has the stretched shape of ``X`` and ``Y``."""
+    x, y = k.shape("X"), k.shape("Y")
+    axis = k.attr("axis", -1)
+    if axis >= 0 and len(x) >= len(y) and axis + len(y) > len(x) and any(n != 1 for n in y[len(x) - axis:]):
+        k.fail(f"axis {axis}: Y {list(y)} does not fit into X {list(x)} from that dimension on")
+    if k.dtype("X") != k.dtype("Y") and dtype is None:
+        k.fail(f"X is {k.dtype('X')} but Y is {k.dtype('Y')}: cast one of them")
+    k.set("Out", stretched(x, aligned(y, len(x), axis)), dtype or k.dtype("X"))
+
+
+def operands(k):
+    """``X`` and ``Y`` as arrays that numpy's rule stretches to each other."""
+    x, y = k["X"], k["Y"]
+    return x, y.reshape(aligned(y.shape, x.ndim, k.attr("axis", -1)))
+
+
+def reducer(k, slot, value_shape, aligned_shape):
+    """How to write a stretched gradient into ``slot``: a function of the array to sum down."""
+    target = k[slot]
+    if target is None:
+        return None
+    xp = k.xp
+    shape = (1,) * (len(value_shape) - len(aligned_shape)) + tuple(aligned_shape)
+    axes = tuple(i for i, (n, full) in enumerate(zip(shape, value_shape)) if n == 1 and full != 1)
+    if not axes:
+        return lambda value: xp.copyto(target, value.reshape(target.shape))
+    return lambda value: xp.sum(value, axis=axes, out=target.reshape(
+        tuple(n for i, n in enumerate(shape) if i not in axes)))
+
+
+def shapes_of(k):
+    """The shapes of Out, X and aligned Y, for the gradients."""
+    x, y = k.shape_of_forward("X"), k.shape_of_forward("Y")
+    return k.shape("Out@GRAD"), x, aligned(y, len(x), k.attr("axis", -1))
+
+
+def binary(name, grad_reads="", **traits):
+    """Decorator: enter ``elementwise_<name>`` with the slots and the shape rule all of them share."""
+    def enter(body):
+        body.infer = infer_binary
+        return op(f"elementwise_{name}", "X Y", attrs={"axis": -1}, grad_reads=grad_reads, **traits)(body)
+    return enter
+
+
+def plain_run(function_name):
+    """``run`` that calls one function of the array module."""
+    def run(k):
+        (x, y), out, function = operands(k), k["Out"], getattr(k.xp, function_name)
+        return lambda: function(x, y, out=out)
+    return run
+
+
+@binary("add", inplace={"Out": "X"}, grad_view={"X@GRAD": "Out@GRAD", "Y@GRAD": "Out@GRAD"})
+class Add:
+    """X + Y."""
+
+    run = plain_run("add")
+
+    def grad(k):
+        """Both gradients are the output's, summed where the operand was stretched."""
+        dout = k["Out@GRAD"]
+        calls = [call for call in (pass_on(k, "X", dout), pass_on(k, "Y", dout)) if call is not None]
+        return sequence(calls)
+
+
+def pass_on(k, slot, dout):
+    """The call that hands the output's gradient to an operand; None where a view does."""
+    full, x, y = shapes_of(k)
+    grad = slot + "@GRAD"
+    if not k.has(grad):
+        return None
+    shape = x if slot == "X" else y
+    if tuple(shape) == tuple(full):
+        return k.view(grad, dout.reshape(k.meta(grad).shape))
+    write = reducer(k, grad, full, shape)
+    return lambda: write(dout)
+
+
+def sequence(calls):
+    """One call from several; None from none."""
+    if len(calls) <= 1:
+        return calls[0] if calls else None
+    first, second = calls[0], calls[1]
+    return lambda: (first(), second())
+
+
+@binary("sub", inplace={"Out": "X"}, grad_view={"X@GRAD": "Out@GRAD"})
+class Sub:
+    """X - Y."""
+
+    run = plain_run("subtract")
+
+    def grad(k):
+        """Y's gradient has the other sign."""
+        dout, xp = k["Out@GRAD"], k.xp
+        full, _, y = shapes_of(k)
+        calls = [pass_on(k, "X", dout)]
+        if k.has("Y@GRAD"):
+            target = k["Y@GRAD"]
+            if tuple(y) == tuple(full):
+                calls.append(lambda: xp.negative(dout.reshape(target.shape), target))
+            else:
+                write = reducer(k, "Y@GRAD", full, y)
+                calls.append(lambda: (write(dout), xp.negative(target, target)))
+        return sequence([call for call in calls if call is not None])
+
+
+def product_rule(k, terms):
+    """The call that writes each wanted gradient; ``terms`` maps a slot to a function(out) that fills
+    the stretched gradient."""
+    full, x, y = shapes_of(k)
+    calls = []
+    for slot, shape in (("X", x), ("Y", y)):
+        grad = slot + "@GRAD"
+        if k.has(grad):
+            calls.append(_term_call(k, grad, terms[slot], full, shape))
+    return sequence(calls)
+
+
+def _term_call(k, grad, term, full, shape):
+    target = k[grad]
+    if tuple(shape) == tuple(full):
+        flat = target.reshape(full)
+        return lambda: term(flat)
+    scratch = k.scratch(full, target.dtype)
+    write = reducer(k, grad, full, shape)
+    return lambda: (term(scratch), write(scratch))
+
+
+@binary("mul", grad_reads="X Y")
+class Mul:
+    """X * Y."""
+
+    run = plain_run("multiply")
+
+    def grad(k):
+        """dX = dOut * Y, dY = dOut * X."""
+        (x, y), dout, xp = operands(k), k["Out@GRAD"], k.xp
+        return product_rule(k, {"X": lambda out: xp.multiply(dout, y, out),
+                                "Y": lambda out: xp.multiply(dout, x, out)})
+
+
+@binary("div", grad_reads="X Y Out")
+class Div:
+    """X / Y."""
+
+    run = plain_run("divide")
+
+    def grad(k):
+        """dX = dOut / Y, dY = -dOut * Out / Y."""
+        (_, y), quotient, dout, xp = operands(k), k["Out"], k["Out@GRAD"], k.xp
+
+        def for_y(out):
+            xp.multiply(dout, quotient, out)
+            xp.divide(out, y, out)
+            xp.negative(out, out)
+        return product_rule(k, {"X": lambda out: xp.divide(dout, y, out), "Y": for_y})
+
+
+@binary("max", grad_reads="X Y")
+class Max:
+    """The larger of X and Y; a tie's gradient goes to Y."""
+
+    run = plain_run("maximum")
+
+    def grad(k):
+        """The output's gradient goes to the operand that was chosen."""
+        (x, y), dout, xp = operands(k), k["Out@GRAD"], k.xp
+        return product_rule(k, {"X": lambda out: xp.multiply(dout, x > y, out),
+                                "Y": lambda out: xp.multiply(dout, x <= y, out)})
+
+
+@binary("min", grad_reads="X Y")
+class Min:
+    """The smaller of X and Y; a tie's gradient goes to Y."""
+
+    run = plain_run("minimum")
+
+    def grad(k):
+        """The output's gradient goes to the operand that was chosen."""
+        (x, y), dout, xp = operands(k), k["Out@GRAD"], k.xp
+        return product_rule(k, {"X": lambda out: xp.multiply(dout, x < y, out),
+                                "Y": lambda out: xp.multiply(dout, x >= y, out)})
+
+
+@binary("pow", grad_reads="X Y Out")
+class Pow:
+    """X to the power of Y."""
+
+    run = plain_run("power")
+
+    def grad(k):
+        """dX = dOut * Y * X^(Y-1), dY = dOut * Out * log(X), taken as 0 where X <= 0."""
+        (x, y), power, dout, xp = operands(k), k["Out"], k["Out@GRAD"], k.xp
+
+        def for_x(out):
+            xp.power(x, y - 1, out)
+            xp.multiply(out, y, out)
+            xp.multiply(out, dout, out)
+
+        def for_y(out):
+            xp.multiply(power, xp.log(xp.where(x > 0, x, 1.0)), out)
+            xp.multiply(out, dout, out)
+        return product_rule(k, {"X": for_x, "Y": for_y})
+
+
+@binary("mod")
+class Mod:
+    """The remainder, with the sign of Y."""
+
+    run = plain_run("remainder")
+
+
+@binary("floordiv")
+class FloorDiv:
+    """The quotient rounded down."""
+
+    run = plain_run("floor_divide")

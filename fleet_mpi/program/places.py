@@ -1,0 +1,109 @@
+"""Places: where a program runs. A GPU that is not there falls back to the CPU, in one log line."""
+
+import functools
+import logging
+
+import numpy as np
+
+from fleet_mpi import arrays, settings
+from fleet_mpi.errors import EnvironmentProblem
+
+log = logging.getLogger("fleet_mpi")
+
+
+class Place:
+    """Base of all places; equal when of the same kind and device."""
+
+    device_id = 0
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.device_id == other.device_id
+
+    def __hash__(self):
+        return hash((type(self), self.device_id))
+
+    def get_device_id(self):
+        """The number of the device."""
+        return self.device_id
+
+    def array_module(self):
+        """The module that computes here."""
+        return np
+
+
+class CPUPlace(Place):
+    """The host's memory and cores."""
+
+    def __repr__(self):
+        return "CPUPlace"
+
+
+class CUDAPinnedPlace(CPUPlace):
+    """Page-locked host memory; here the same as CPUPlace."""
+
+    def __repr__(self):
+        return "CUDAPinnedPlace"
+
+
+class CUDAPlace(Place):
+    """A GPU by number; the CPU where there is none (an error with FLEET_MPI_STRICT_DEVICE=1)."""
+
+    def __init__(self, device_id=0):
+        self.device_id = int(device_id)
+
+    def __repr__(self):
+        return f"CUDAPlace({self.device_id})"
+
+    def array_module(self):
+        """cupy with this device chosen, or numpy where no GPU is usable."""
+        problem = why_no_gpu()
+        if problem is None:
+            xp = arrays.cupy_module()
+            xp.cuda.Device(self.device_id).use()
+            return xp
+        if settings.get("FLEET_MPI_STRICT_DEVICE"):
+            raise EnvironmentProblem(f"{self}: {problem}, and FLEET_MPI_STRICT_DEVICE is set")
+        _say_once(f"{self}: {problem}; running on the CPU instead")
+        return np
+
+
+@functools.lru_cache(maxsize=None)
+def why_no_gpu():
+    """Why no GPU can be used, as words; None where one can."""
+    try:
+        xp = arrays.cupy_module()
+    except ImportError:
+        return "cupy is not installed (pip install 'fleet_mpi[cuda12]')"
+    try:
+        count = xp.cuda.runtime.getDeviceCount()
+    except Exception as error:  # cupy raises its own kinds for a missing or old driver
+        return f"no usable GPU ({type(error).__name__})"
+    return None if count else "no GPU on this machine"
+
+
+def is_compiled_with_cuda():
+    """Whether a GPU can be used here and now."""
+    return why_no_gpu() is None
+
+
+def cuda_device_count():
+    """How many GPUs can be used."""
+    return 0 if why_no_gpu() else arrays.cupy_module().cuda.runtime.getDeviceCount()
+
+
+def cpu_places(device_count=None):
+    """A list of CPU places: as many as asked for, else CPU_NUM, else one."""
+    return [CPUPlace()] * (device_count or settings.get("CPU_NUM") or 1)
+
+
+def cuda_places(device_ids=None):
+    """A list of GPU places: those asked for, else FLAGS_selected_gpus, else all."""
+    if device_ids is None:
+        chosen = settings.get("FLAGS_selected_gpus")
+        device_ids = [int(one) for one in chosen.split(",")] if chosen else range(cuda_device_count())
+    return [CUDAPlace(one) for one in device_ids]
+
+
+@functools.lru_cache(maxsize=None)
+def _say_once(text):
+    log.warning(text)

@@ -1,0 +1,478 @@
+"""Plan: a program compiled for one feed signature and fetch list.
+
+Made once: live ops chosen and fused, shapes inferred, memory laid out, every op bound to its arrays.
+Run often: copy the feeds in, make the calls one after the other, copy the fetches out; no names are
+looked up. Programs with ops whose output shapes depend on values are interpreted instead, op by op
+with the same definitions.
+"""
+
+import numpy as np
+
+from fleet_mpi import arrays, settings
+from fleet_mpi.errors import Diverged, FleetError, MissingFeed, ProgramError
+from fleet_mpi.program import registry
+from fleet_mpi.program.fusion import fuse
+from fleet_mpi.program.memory import Buffer, place
+from fleet_mpi.program.program import outside_names
+from fleet_mpi.program.registry import Call, Meta, describe, find
+
+
+class Clock:
+    """How many runs a program has behind it, and on which worker: what random ops draw from."""
+
+    __slots__ = ("step", "worker")
+
+    def __init__(self, worker=0):
+        self.step = 0
+        self.worker = worker
+
+    @property
+    def stream(self):
+        """One number for (worker, step)."""
+        return (self.worker << 48) | self.step
+
+
+class BoundCall(Call):
+    """A Call with arrays: what ``run`` and ``grad`` of an op definition get."""
+
+    def __init__(self, op, frame):
+        super().__init__(op, frame.metas)
+        self.frame = frame
+        self.xp = frame.xp
+
+    @property
+    def clock(self):
+        """The run count, for random ops."""
+        return self.frame.clock
+
+    @property
+    def program(self):
+        """The program being run (its seed, its other blocks)."""
+        return self.op.block.program
+
+    @property
+    def scope(self):
+        """The scope of this run."""
+        return self.frame.scope
+
+    def __getitem__(self, slot):
+        """The value in a slot: an array, Rows, or a list of tensors; None where the slot is empty."""
+        return self.value(slot)
+
+    def value(self, slot, index=0):
+        """The value of one variable of a slot."""
+        name = self.name(slot, index)
+        return self.frame.values[name] if name else None
+
+    def all(self, slot):
+        """The values of all variables of a slot; None for those that are absent."""
+        return [self.value(slot, i) for i in range(self.count(slot))]
+
+    def put(self, slot, value, index=0, meta=None):
+        """Let an output be this value instead of the array laid out for it."""
+        name = self.name(slot, index)
+        if name:
+            self.frame.values[name] = value
+            if meta is not None:
+                self.metas[name] = meta
+
+    def view(self, slot, view):
+        """Let an output be a view of an input; where that is not safe, return the call that copies."""
+        name = self.name(slot)
+        if self.frame.is_view(name):
+            self.frame.values[name] = view
+            return None
+        out, xp = self.value(slot), self.xp
+        return lambda: xp.copyto(out, view)
+
+    def scratch(self, shape, dtype):
+        """Memory whose contents last for one call of this op only; several per op do not overlap."""
+        return self.frame.scratch(self, shape, dtype)
+
+    def keep(self, shape, dtype):
+        """Memory of this op alone, kept from run to run."""
+        return arrays.empty(shape, dtype, self.xp)
+
+    def bind_block(self, index):
+        """The call that runs a nested block once."""
+        return bind_all(self.program.blocks[index].ops, self.frame)
+
+    def random_key(self, seed=0):
+        """The key of this op's random numbers: (seed of the op or the program, name of its output)."""
+        from fleet_mpi.program.randomness import op_key
+        return op_key(self, seed)
+
+
+class Metas(dict):
+    """Metas by name; asking for one that no live op made infers the dead op that would.
+
+    A gradient needs the shape of its forward variable even when nobody needs its value.
+    """
+
+    def __init__(self, frame):
+        super().__init__()
+        self.frame = frame
+
+    def __missing__(self, name):
+        maker = next((op for op in self.frame.program.global_block().ops
+                      if name in op.output_arg_names), None)
+        if maker is None:
+            var = self.frame.program.global_block().find_var(name)
+            if var is None or -1 in var.shape:
+                raise KeyError(name)
+            return Meta(var.shape, var._dtype)
+        registry.infer(Call(maker, self))
+        return self[name]
+
+
+class Frame:
+    """The names, metas and values of one plan (or one interpreted run)."""
+
+    def __init__(self, program, scope, xp, clock, arena):
+        self.program, self.scope, self.xp, self.clock, self.arena = program, scope, xp, clock, arena
+        self.metas, self.values = Metas(self), {}
+        self.views, self.placed = set(), {}
+        self._scratch_user, self._scratch_used = None, 0
+
+    def is_view(self, name):
+        """Whether a name may be a view of the input it is made from."""
+        return name in self.views
+
+    def scratch(self, user, shape, dtype):
+        """See BoundCall.scratch."""
+        size = Meta(shape, dtype).size * np.dtype(dtype).itemsize
+        size = -(-size // arrays.ALIGNMENT_BYTES) * arrays.ALIGNMENT_BYTES
+        used = self._scratch_used if self._scratch_user is user else 0
+        self._scratch_user, self._scratch_used = user, used + size
+        piece = self.arena.scratch(used + size)[used:]
+        return piece[:Meta(shape, dtype).size * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+
+    def resolve(self, name, op):
+        """Find a variable that no op before this one made: it must have a value in the scope."""
+        holder = self.scope.find_var(name)
+        if holder is not None and holder.tensor.array is not None:
+            array = holder.tensor.array
+            if arrays.module_of(array) is not self.xp:
+                array = arrays.to_module(array, self.xp)
+                holder.put(array, holder.tensor.lod_offsets)
+            self.metas[name] = Meta(array.shape, array.dtype, holder.tensor.lod_offsets)
+            self.values[name] = array
+        elif holder is not None and holder.value is not None:
+            self.metas[name] = Meta((), "float32", kind="raw")
+            self.values[name] = holder.value
+        else:
+            raise MissingFeed(f"{op} reads {name!r}, which has no value: " + self._remedy(name, op))
+
+    def _remedy(self, name, op):
+        var = op.block.find_var(name)
+        if var is not None and var.is_data:
+            return f"feed it, exe.run(feed={{{name!r}: ...}}), shape {var.shape}, {var.dtype.value}"
+        if var is not None and var.persistable:
+            return "run the startup program (or load it) in this scope first"
+        return "no op before this one writes it and it is not fed"
+
+    def allocate_output(self, name, op):
+        """Give an output its array: the scope's for persistable variables, else the one laid out."""
+        meta = self.metas[name]
+        if meta.kind != "dense" or name in self.views:
+            return
+        var = op.block.find_var(name)
+        if var is not None and var.persistable:
+            self.values[name] = self._persistable(name, meta)
+            return
+        held = self.values.get(name)
+        if held is not None and getattr(held, "shape", None) == meta.shape and held.dtype == meta.dtype:
+            return
+        buffer = self.placed.get(name)
+        if buffer is not None:
+            self.values[name] = self.arena.view(buffer.offset, meta.shape, meta.dtype)
+        else:
+            self.values[name] = arrays.empty(meta.shape, meta.dtype, self.xp)
+
+    def _persistable(self, name, meta):
+        holder = self.scope.find_var(name) or self.scope.var(name)
+        array = holder.tensor.array
+        if array is None or array.shape != meta.shape or array.dtype != meta.dtype \
+                or arrays.module_of(array) is not self.xp:
+            array = arrays.empty(meta.shape, meta.dtype, self.xp)
+        holder.put(array, meta.lod)
+        return array
+
+
+def infer_all(ops, frame):
+    """Infer every op's outputs in order; returns for each op the metas it defines."""
+    defined = []
+    for op in ops:
+        for name in reads_of(op):
+            if name and name not in frame.metas:
+                frame.resolve(name, op)
+        if "sub_block" in op.attrs:
+            inner = op.block.program.blocks[op.attrs["sub_block"]].ops
+            infer_all(inner, frame)
+        call = Call(op, frame.metas)
+        registry.infer(call)
+        defined.append([(name, frame.metas[name]) for name in op.output_arg_names if name in frame.metas])
+    return defined
+
+
+def reads_of(op):
+    """The variables an op needs before it runs."""
+    if "sub_block" not in op.attrs:
+        return op.input_arg_names
+    made = {name for inner in op.block.program.blocks[op.attrs["sub_block"]].ops
+            for name in inner.output_arg_names}
+    outside = outside_names(op.block.program, op)
+    return op.input_arg_names + sorted(name for name in outside if name not in made)
+
+
+def bind_all(ops, frame):
+    """Bind ops in order; returns one call that runs them all (used for nested blocks)."""
+    calls = [call for call in (bind(op, frame) for op in ops) if call is not None]
+
+    def run():
+        for call in calls:
+            call()
+    return run
+
+
+def bind(op, frame):
+    """Bind one op to its arrays: the call that runs it, or None where nothing needs to run."""
+    for name in op.output_arg_names:
+        if name and name in frame.metas:
+            frame.allocate_output(name, op)
+    call = BoundCall(op, frame)
+    try:
+        run = find(op.type).run(call)
+    except FleetError:
+        raise
+    except Exception as error:
+        raise ProgramError(f"{op}: cannot be bound to {describe(call, op.inputs)}: "
+                           f"{type(error).__name__}: {error}") from error
+    if run is not None and settings.get("FLAGS_check_nan_inf"):
+        return checked(run, call)
+    return run
+
+
+def checked(run, call):
+    """The same call, looking at its floating-point results afterwards."""
+    def run_and_check():
+        run()
+        for slot, names in call.op.outputs.items():
+            for index, name in enumerate(names):
+                value = call.frame.values.get(name)
+                value = getattr(value, "values", value)
+                if value is not None and getattr(value, "dtype", np.dtype(int)).kind == "f":
+                    _require_finite(call, slot, name, value)
+    return run_and_check
+
+
+def _require_finite(call, slot, name, value):
+    bad = int((~call.xp.isfinite(value)).sum())
+    if bad:
+        raise Diverged(f"{call.op}: output {slot}={name!r} holds {bad} value(s) that are NaN or infinite "
+                       f"out of {value.size} (inputs: {describe(call, call.op.inputs)}; "
+                       f"step {call.clock.step})")
+
+
+class Plan:
+    """A program bound to arrays for one feed signature and fetch list; see the module's text."""
+
+    def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
+        ops = fuse(live_ops(program, fetches), fetches)
+        frame = Frame(program, scope, xp, clock, arena)
+        frame.metas.update(feeds)
+        defined = infer_all(ops, frame)
+        lay_out(ops, feeds, fetches, frame)
+        for name, meta in feeds.items():
+            frame.values[name] = (arena.view(frame.placed[name].offset, meta.shape, meta.dtype)
+                                  if name in frame.placed else arrays.empty(meta.shape, meta.dtype, xp))
+        self.ops, self.calls = [], []
+        for op, metas in zip(ops, defined):
+            frame.metas.update(metas)
+            call = bind(op, frame)
+            if call is not None:
+                self.ops.append(op)
+                self.calls.append(call)
+        self.clock, self.xp = clock, xp
+        self.feeds = [(name, frame.values[name]) for name in feeds]
+        self.fetches = [(fetched_value(frame, name), frame.metas[name].lod) for name in fetches]
+
+    def run(self, feed):
+        """One step; returns (array, lod) pairs that alias the plan's memory: copy before the next run."""
+        self.clock.step += 1
+        copyto = self.xp.copyto
+        for name, buffer in self.feeds:
+            copyto(buffer, feed[name], casting="same_kind")
+        calls = iter(self.calls)
+        try:
+            for call in calls:
+                call()
+        except FleetError:
+            raise
+        except Exception as error:
+            op = self.ops[len(self.calls) - calls.__length_hint__() - 1]
+            raise ProgramError(f"{op}: failed: {type(error).__name__}: {error}") from error
+        return self.fetches
+
+
+class DevicePlan(Plan):
+    """A Plan whose arrays live on a device: feeds are copied there."""
+
+    def run(self, feed):
+        """As Plan.run, with host feeds moved to the device first."""
+        return super().run({name: arrays.to_module(value, self.xp) for name, value in feed.items()})
+
+
+class InterpretedPlan:
+    """Runs op by op, binding each when its turn comes: for shapes that depend on values."""
+
+    def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
+        self.ops = live_ops(program, fetches)
+        self.make_frame = lambda: Frame(program, scope, xp, clock, arena)
+        self.metas, self.names, self.clock, self.xp = feeds, fetches, clock, xp
+
+    def run(self, feed):
+        """One step; returns (array, lod) pairs."""
+        self.clock.step += 1
+        frame = self.make_frame()
+        for name, meta in self.metas.items():
+            frame.metas[name] = meta
+            frame.values[name] = arrays.to_module(np.array(feed[name], dtype=meta.dtype), self.xp)
+        interpret(self.ops, frame)
+        return [(fetched_value(frame, name), frame.metas[name].lod) for name in self.names]
+
+
+def interpret(ops, frame):
+    """Infer, bind and run each op in turn."""
+    for op in ops:
+        for name in reads_of(op):
+            if name and name not in frame.values:
+                frame.resolve(name, op)
+        if not find(op.type).traits.get("dynamic"):
+            registry.infer(Call(op, frame.metas))
+        run = bind(op, frame)
+        if run is not None:
+            run()
+
+
+def is_dynamic(program, ops):
+    """Whether some op's output shapes depend on values."""
+    for op in ops:
+        if find(op.type).traits.get("dynamic"):
+            return True
+        if "sub_block" in op.attrs and is_dynamic(program, program.blocks[op.attrs["sub_block"]].ops):
+            return True
+    return False
+
+
+def make_plan(program, scope, feeds, fetches, xp, clock, arena):
+    """The plan for a program: bound once, or interpreted where shapes depend on values."""
+    ops = live_ops(program, fetches)
+    kind = InterpretedPlan if is_dynamic(program, ops) else Plan if xp is np else DevicePlan
+    return kind(program, scope, feeds, fetches, xp, clock, arena)
+
+
+def live_ops(program, fetches):
+    """The ops of block 0 that lead to a fetch, a persistable variable or an effect."""
+    block = program.global_block()
+    wanted, kept = set(fetches), []
+    for op in reversed(block.ops):
+        if wanted.intersection(op.output_arg_names) or has_effect(op):
+            kept.append(op)
+            wanted.update(reads_of(op))
+    return kept[::-1]
+
+
+def has_effect(op):
+    """Whether an op must run even if no op reads what it writes."""
+    if find(op.type).traits.get("effect"):
+        return True
+    for name in op.output_arg_names:
+        var = op.block.find_var(name)
+        if var is not None and var.persistable:
+            return True
+    if "sub_block" in op.attrs:
+        return any(has_effect(inner) for inner in op.block.program.blocks[op.attrs["sub_block"]].ops)
+    return False
+
+
+def fetched_value(frame, name):
+    """The value of a fetched variable."""
+    if name not in frame.values:
+        holder = frame.scope.find_var(name)
+        if holder is None or holder.tensor.array is None:
+            known = [known for known in frame.values]
+            raise ProgramError(f"fetch_list: no variable {name!r} has a value in this program or scope; "
+                               + registry.nearest(name, known))
+        frame.resolve(name, None)
+    return frame.values[name]
+
+
+def lay_out(ops, feeds, fetches, frame):
+    """Decide which temporaries are views, which lie in their input's memory, and where all others lie."""
+    writes = _count_writes(ops, feeds)
+    roots = {}
+    last_use = {name: i for i, op in enumerate(ops) for name in reads_of(op) + op.output_arg_names}
+    last_use.update({name: len(ops) for name in fetches})
+    for name, meta in feeds.items():
+        roots[name] = Buffer(-1, meta.size * meta.dtype.itemsize)
+        roots[name].last_use = last_use.get(name, -1)
+    for i, op in enumerate(ops):
+        traits = find(op.type).traits
+        for slot, names in op.outputs.items():
+            for name in names:
+                if name not in roots and _is_temporary(name, op, frame, writes):
+                    roots[name] = _buffer_for(name, op, slot, traits, roots, writes, last_use, i, frame)
+                if name in roots:
+                    roots[name].last_use = max(roots[name].last_use, last_use[name])
+                    roots[name].end = max(roots[name].end, i)
+        for name in reads_of(op):
+            if name in roots:
+                roots[name].end = max(roots[name].end, i)
+    for name in fetches:
+        if name in roots:
+            roots[name].end = len(ops)
+    frame.arena.reserve(place(list({id(one): one for one in roots.values()}.values())))
+    frame.placed = roots
+
+
+def _count_writes(ops, feeds):
+    """How often each variable is written; inside nested blocks counts as often."""
+    writes = dict.fromkeys(feeds, 1)
+    for op in ops:
+        for name in op.output_arg_names:
+            writes[name] = writes.get(name, 0) + 1
+        if "sub_block" in op.attrs:
+            for inner in op.block.program.blocks[op.attrs["sub_block"]].ops:
+                for name in inner.output_arg_names:
+                    writes[name] = writes.get(name, 0) + 2
+    return writes
+
+
+def _is_temporary(name, op, frame, writes):
+    var = op.block.find_var(name)
+    meta = frame.metas.get(name)
+    return (meta is not None and meta.kind == "dense" and writes[name] == 1
+            and not (var is not None and var.persistable))
+
+
+def _buffer_for(name, op, slot, traits, roots, writes, last_use, i, frame):
+    """The memory of a new temporary: its input's where the op allows and nobody else needs it."""
+    meta = frame.metas[name]
+    size = meta.size * meta.dtype.itemsize
+    source = _source(op, slot, traits.get("view"))
+    if source in roots and writes.get(source) == 1 and frame.metas[source].size == meta.size \
+            and frame.metas[source].dtype == meta.dtype:
+        frame.views.add(name)
+        return roots[source]
+    source = _source(op, slot, traits.get("inplace"))
+    if source in roots and writes.get(source) == 1 and roots[source].size_bytes == size \
+            and roots[source].last_use <= i:
+        return roots[source]
+    return Buffer(i, size)
+
+
+def _source(op, slot, pairs):
+    names = op.inputs.get(pairs[slot], ()) if pairs and slot in pairs else ()
+    return names[0] if names else None
+

@@ -1,0 +1,251 @@
+"""Program: blocks of ops, the default programs, and the guards that choose where layers write."""
+
+import copy
+from contextlib import contextmanager
+
+from fleet_mpi.errors import UsageError
+from fleet_mpi.program.block import Block
+from fleet_mpi.program.types import Role
+from fleet_mpi.program.variable import Variable
+
+
+class Program:
+    """What is computed. Mutating it moves ``version`` on, so that compiled plans are made anew."""
+
+    def __init__(self):
+        self.version = 0
+        self.blocks = [Block(self, 0)]
+        self.current_block_idx = 0
+        self._random_seed = 0
+        self._op_role = Role.Forward
+        self._op_role_var = []
+        self._device = None
+        self._is_distributed = False
+        self._fleet_opt = None
+        self._heter_pipeline_opt = None
+        self._loaders = []
+        self._gradient_clip = None
+
+    def touch(self):
+        """Note that the program changed."""
+        self.version += 1
+
+    @property
+    def random_seed(self):
+        """Seed of the random ops; 0 means a fresh one for every job."""
+        return self._random_seed
+
+    @random_seed.setter
+    def random_seed(self, seed):
+        if isinstance(seed, bool) or int(seed) != seed or seed < 0:
+            raise UsageError(f"random_seed: expected an integer from 0 up, got {seed!r}")
+        self._random_seed = int(seed)
+        self.touch()
+
+    @property
+    def num_blocks(self):
+        """How many blocks there are."""
+        return len(self.blocks)
+
+    def global_block(self):
+        """Block 0."""
+        return self.blocks[0]
+
+    def block(self, index):
+        """The block of this number."""
+        return self.blocks[index]
+
+    def current_block(self):
+        """The block that layers write into now."""
+        return self.blocks[self.current_block_idx]
+
+    def _create_block(self, parent_idx=None):
+        parent = self.current_block_idx if parent_idx is None else parent_idx
+        self.blocks.append(Block(self, len(self.blocks), parent))
+        self.current_block_idx = len(self.blocks) - 1
+        self.touch()
+        return self.current_block()
+
+    def _rollback(self):
+        self.current_block_idx = self.current_block().parent_idx
+
+    def list_vars(self):
+        """Every variable of every block."""
+        for block in self.blocks:
+            yield from block.vars.values()
+
+    def all_parameters(self):
+        """The parameters of all blocks."""
+        return [param for block in self.blocks for param in block.all_parameters()]
+
+    def clone(self, for_test=False):
+        """A copy that shares nothing; with ``for_test``, without backward, batch norm and dropout frozen."""
+        twin = copy_program(self)
+        if for_test:
+            freeze_for_test(twin)
+        return twin
+
+    def _prune(self, targets):
+        return prune(self, targets)
+
+    def _inference_optimize(self, prune_read_op=True):
+        return self.clone(for_test=True)
+
+    def to_string(self, throw_on_error=True, with_details=False):
+        """The program as text: every block, a line per variable and op."""
+        return "\n\n".join(block.to_string() for block in self.blocks)
+
+    __str__ = to_string
+    __repr__ = to_string
+
+    @property
+    def desc(self):
+        """The program itself: scripts ask for ``program.desc.serialize_to_string()``."""
+        return self
+
+    def serialize_to_string(self):
+        """The program as bytes that ``parse_from_string`` reads."""
+        from fleet_mpi.program.serialize import program_to_bytes
+        return program_to_bytes(self)
+
+    @staticmethod
+    def parse_from_string(binary_str):
+        """The program that ``serialize_to_string`` wrote."""
+        from fleet_mpi.program.serialize import program_from_bytes
+        return program_from_bytes(binary_str)
+
+    @contextmanager
+    def _with_role(self, role, role_var=()):
+        before = self._op_role, self._op_role_var
+        self._op_role, self._op_role_var = role, list(role_var)
+        try:
+            yield
+        finally:
+            self._op_role, self._op_role_var = before
+
+    def _optimized_guard(self, param_and_grads):
+        names = [one.name if isinstance(one, Variable) else one for one in param_and_grads]
+        return self._with_role(Role.Optimize, names)
+
+    def _backward_role_guard(self):
+        return self._with_role(Role.Backward)
+
+    def _lr_schedule_guard(self, is_with_opt=False):
+        return self._with_role(Role.LRSched | (Role.Optimize if is_with_opt else Role.Forward))
+
+
+def copy_program(program):
+    """An equal program; variables keep names, regularizers and the like are shared."""
+    twin = Program()
+    twin._random_seed = program._random_seed
+    twin._is_distributed, twin._fleet_opt = program._is_distributed, copy.copy(program._fleet_opt)
+    twin.blocks = [Block(twin, old.idx, old.parent_idx, old.forward_block_idx) for old in program.blocks]
+    for old, new in zip(program.blocks, twin.blocks):
+        for var in old.vars.values():
+            made = var.copy_to(new)
+            made.error_clip = var.error_clip
+        new.ops = [copy_op(op, new) for op in old.ops]
+    twin._loaders = list(program._loaders)
+    twin.current_block_idx = program.current_block_idx
+    return twin
+
+
+def copy_op(op, block):
+    """The same op for another block; slots and attributes are copied."""
+    from fleet_mpi.program.operator import Operator
+    return Operator(block, op.type, op.inputs, op.outputs, copy.copy(op.attrs), op.site)
+
+
+def freeze_for_test(program):
+    """Drop what trains (backward, optimize, lr schedule) and set ``is_test`` where an op has it."""
+    trains = Role.Backward | Role.Optimize | Role.LRSched
+    for block in program.blocks:
+        block.ops = [op for op in block.ops if not Role(op.attrs.get("op_role", 0)) & trains]
+        for op in block.ops:
+            if "is_test" in op.attrs:
+                op.attrs["is_test"] = True
+    program.touch()
+
+
+def prune(program, targets):
+    """A copy with only the ops of block 0 that the target variables (or names) depend on."""
+    wanted = {one if isinstance(one, str) else one.name for one in targets}
+    twin = copy_program(program)
+    block = twin.global_block()
+    kept = []
+    for op in reversed(block.ops):
+        if wanted.intersection(op.output_arg_names):
+            kept.append(op)
+            wanted.update(op.input_arg_names)
+            wanted.update(outside_names(twin, op))
+    block.ops = kept[::-1]
+    used = wanted.union(*(op.output_arg_names for op in block.ops)) if block.ops else wanted
+    block.vars = {name: var for name, var in block.vars.items() if name in used}
+    twin.touch()
+    return twin
+
+
+def outside_names(program, op):
+    """Variables that the body of a control-flow op reads from around it."""
+    names = set()
+    if "sub_block" in op.attrs:
+        body = program.blocks[op.attrs["sub_block"]]
+        for inner in body.ops:
+            names.update(inner.input_arg_names)
+            names.update(outside_names(program, inner))
+    return names
+
+
+_main_program = Program()
+_startup_program = Program()
+
+
+def default_main_program():
+    """The program that layers are added to."""
+    return _main_program
+
+
+def default_startup_program():
+    """The program that initialises the parameters of the main one."""
+    return _startup_program
+
+
+def switch_main_program(program):
+    """Make another program the default; returns the one before."""
+    global _main_program
+    before, _main_program = _main_program, program
+    return before
+
+
+def switch_startup_program(program):
+    """Make another program the default startup program; returns the one before."""
+    global _startup_program
+    before, _startup_program = _startup_program, program
+    return before
+
+
+@contextmanager
+def program_guard(main_program, startup_program=None):
+    """Within the block, layers write into these programs."""
+    for program in (main_program, startup_program):
+        if not (isinstance(program, Program) or program is None and program is startup_program):
+            raise UsageError(f"program_guard: expected a Program, got {type(program).__name__}")
+    main = switch_main_program(main_program)
+    startup = switch_startup_program(startup_program) if startup_program is not None else None
+    try:
+        yield
+    finally:
+        switch_main_program(main)
+        if startup is not None:
+            switch_startup_program(startup)
+
+
+@contextmanager
+def device_guard(device=None):
+    """Mark the ops made within the block with a device (``"cpu"``, ``"gpu:0"``)."""
+    program = default_main_program()
+    before, program._device = program._device, device
+    try:
+        yield
+    finally:
+        program._device = before

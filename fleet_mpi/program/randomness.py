@@ -1,0 +1,32 @@
+"""Seeds: from a program's seed, an op's output name and the run count to random numbers."""
+
+import functools
+import os
+
+from fleet_mpi import settings
+from fleet_mpi.kernels.random import key_of
+
+
+@functools.lru_cache(maxsize=None)
+def job_seed():
+    """The seed that stands for 0: FLEET_MPI_SEED, or a fresh one for this process."""
+    return settings.get("FLEET_MPI_SEED") or int.from_bytes(os.urandom(7), "little") + 1
+
+
+def op_key(call, seed=0):
+    """The 64-bit key of one op: from (its own, the program's or the job's seed, its first output's name)."""
+    seed = seed or call.program.random_seed or job_seed()
+    return key_of(seed, call.op.output_arg_names[0])
+
+
+def op_stream(call, seed=0):
+    """A function that gives the stream to draw from at each run.
+
+    A persistable variable with a fixed seed is drawn the same at every run; all else moves on with
+    the run count, apart for every worker.
+    """
+    name = call.op.output_arg_names[0]
+    var = call.op.block.find_var(name)
+    fixed = (seed or call.program.random_seed) and var is not None and var.persistable
+    clock = call.clock
+    return (lambda: 0) if fixed else (lambda: clock.stream)
