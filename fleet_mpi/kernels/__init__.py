@@ -8,13 +8,17 @@ Both are imported on first use: importing a family compiles nothing.
 
 import importlib
 import importlib.util
-
-import numpy as np
+from contextlib import contextmanager
 
 from fleet_mpi.arrays import module_of
 
 # Every kernel by (family, name): the common test walks it.
 KERNELS = {}
+
+# Which versions may compute with the arrays of a module; the reference runs on any.
+_PREFIX_OF_MODULE = {"numpy": "numba", "cupy": "cuda"}
+
+_recorded = None
 
 
 class Kernel:
@@ -37,8 +41,7 @@ class Kernel:
         """The version for arrays like this one: bind it once where a loop calls it often."""
         run = self._by_type.get(type(array))
         if run is None:
-            prefix = "numba" if module_of(array) is np else "cuda"
-            run = self._by_type[type(array)] = self.version(prefix) or self.reference
+            run = self._choose(array)
         return run
 
     def version(self, prefix):
@@ -48,9 +51,35 @@ class Kernel:
             return None
         return getattr(importlib.import_module(path), self.name, None)
 
+    def _choose(self, array):
+        prefix = _PREFIX_OF_MODULE.get(module_of(array).__name__)
+        run = self.version(prefix) if prefix else None
+        if _recorded is None:
+            self._by_type[type(array)] = run or self.reference
+        else:
+            # Not remembered: while choices are recorded every call shall come by here.
+            _recorded.append((self.name, prefix if run else "reference"))
+        return run or self.reference
+
 
 def kernel(reference):
     """Decorator: make a plain function a Kernel and enter it in KERNELS."""
     made = Kernel(reference)
     KERNELS[made.family, made.name] = made
     return made
+
+
+@contextmanager
+def recorded_choices():
+    """A list that gets (kernel name, "reference", "numba" or "cuda") for every choice made in the block.
+
+    A version that was bound before the block (``pick``) is not seen. Costs nothing outside of a block.
+    """
+    global _recorded
+    before, _recorded = _recorded, []
+    for each in KERNELS.values():
+        each._by_type.clear()
+    try:
+        yield _recorded
+    finally:
+        _recorded = before
