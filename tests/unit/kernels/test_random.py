@@ -42,8 +42,8 @@ def case(name, size, offset):
 
 
 # For test_every_kernel: more than one piece, and starts at every lane of a block.
-KERNEL_CASES = {name: [case(name, size, offset) for size, offset in ((0, 0), ((), 3), ((13, 1), 1), ((5, 8111), 2 ** 34 + 5))]
-         for name in DRAWS}
+SIZES_AND_OFFSETS = ((0, 0), ((), 3), ((13, 1), 1), ((5, 8111), 2 ** 34 + 5))
+KERNEL_CASES = {name: [case(name, size, offset) for size, offset in SIZES_AND_OFFSETS] for name in DRAWS}
 
 
 def as_64_bits(low, high):
@@ -98,8 +98,8 @@ def test_uniform_stays_below_its_upper_end_in_float32():
 
 
 @pytest.mark.parametrize("name, mean, deviation", [
-    ("uniform", 1.0, 4 / 12 ** 0.5), ("normal", 0.5, 2.0), ("truncated_normal", 0.0, 0.8796), ("bernoulli_mask", 0.3, 0.4583),
-    ("integers", 5.5, ((22 ** 2 - 1) / 12) ** 0.5)])
+    ("uniform", 1.0, 4 / 12 ** 0.5), ("normal", 0.5, 2.0), ("truncated_normal", 0.0, 0.8796),
+    ("bernoulli_mask", 0.3, 0.4583), ("integers", 5.5, ((22 ** 2 - 1) / 12) ** 0.5)])
 def test_moments_are_those_of_the_distribution(name, mean, deviation):
     values = drawn(name, 400_000).astype(np.float64)
     assert abs(values.mean() - mean) < 5 * deviation / 400_000 ** 0.5
@@ -120,7 +120,8 @@ def test_the_two_values_of_a_pair_are_not_correlated():
 def test_truncated_normal_is_the_inverse_of_the_distribution():
     words = np.empty(2000, np.uint64)
     random.random_bits(words, KEY, STREAM, 0)
-    share = NormalDist().cdf(-2) + (words.astype(np.float64) + 0.5) / 2 ** 32 * (NormalDist().cdf(2) - NormalDist().cdf(-2))
+    lowest, highest = NormalDist().cdf(-2), NormalDist().cdf(2)
+    share = lowest + (words.astype(np.float64) + 0.5) / 2 ** 32 * (highest - lowest)
     expected = [NormalDist().inv_cdf(p) for p in share]
     np.testing.assert_allclose(drawn("truncated_normal", 2000), expected, rtol=1e-8, atol=1e-12)
 
@@ -147,7 +148,8 @@ def test_integers_reach_both_ends_and_the_full_range():
     assert wide.min() < -2 ** 31 * 0.99 and 2 ** 31 * 0.99 < wide.max() < 2 ** 31
 
 
-@pytest.mark.parametrize("name, arguments", [("integers", (3, 3)), ("integers", (0, 2 ** 32 + 1)), ("bernoulli_mask", (1.5,))])
+@pytest.mark.parametrize("name, arguments", [
+    ("integers", (3, 3)), ("integers", (0, 2 ** 32 + 1)), ("bernoulli_mask", (1.5,))])
 def test_impossible_arguments_are_usage_errors(name, arguments):
     with pytest.raises(UsageError):
         getattr(random, name)(np.empty(3, np.int64), KEY, STREAM, 0, *arguments)
@@ -156,7 +158,8 @@ def test_impossible_arguments_are_usage_errors(name, arguments):
 def test_keys_are_the_same_on_every_machine_and_tell_their_parts_apart():
     assert random.key_of(0) == 0xFE035D167C69D2E7
     assert random.key_of(7, "fc_0.w_0", 2) == 0xAA50AA7B1488035C
-    keys = {random.key_of(*parts) for parts in ((1, "a", "bc"), (1, "ab", "c"), (1, "abc"), (1, "1"), (1, 1), (11,), (-11,))}
+    alike = ((1, "a", "bc"), (1, "ab", "c"), (1, "abc"), (1, "1"), (1, 1), (11,), (-11,))
+    keys = {random.key_of(*parts) for parts in alike}
     assert len(keys) == 7
     assert all(0 <= key < 2 ** 64 for key in keys)
 

@@ -1,0 +1,128 @@
+"""Rows by id: gather, scatter, merge, and what happens with ids that are not there."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleet_mpi.errors import ProgramError
+from fleet_mpi.kernels import rows
+
+
+def table_of(rng, *shape, dtype=np.float32):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def gather_case(ids_shape, table_shape, padding_idx):
+    def make(rng):
+        ids = rng.integers(0, table_shape[0], ids_shape)
+        return table_of(rng, *table_shape), ids, np.empty(ids_shape + table_shape[1:], np.float32), padding_idx
+    return make
+
+
+def scatter_case(ids_shape, table_shape, padding_idx):
+    def make(rng):
+        ids = rng.integers(0, table_shape[0], ids_shape)
+        return table_of(rng, *table_shape), ids, table_of(rng, *ids_shape, *table_shape[1:]), padding_idx
+    return make
+
+
+def merge_case(count, highest, row, dtype=np.float32):
+    def make(rng):
+        ids = rng.integers(-highest, highest, count)
+        # Zeros, not undefined values: the part above the count must stay as it was in both versions.
+        out_ids, out_values = np.zeros_like(ids), np.zeros((count, *row), dtype)
+        return ids, table_of(rng, count, *row, dtype=dtype), out_ids, out_values, rows.merge_scratch(count)
+    return make
+
+
+def outside_case(ids, height):
+    return lambda rng: (np.array(ids, np.int64), height)
+
+
+SHAPES = [((7,), (5, 3), -1), ((4, 1), (9, 2, 2), 4), ((0,), (5, 3), -1), ((300,), (8, 16), 0), ((6,), (5,), 2)]
+KERNEL_CASES = {
+    "gather_rows": [gather_case(*shape) for shape in SHAPES],
+    "scatter_add_rows": [scatter_case(*shape) for shape in SHAPES],
+    "merge_rows": [merge_case(0, 9, (3,)), merge_case(1, 9, (3,)), merge_case(500, 20, (4,)),
+                   merge_case(500, 2 ** 62, (2, 3)), merge_case(64, 5, (), np.float64)],
+    "first_outside": [outside_case(*case) for case in
+                      (([], 3), ([0, 2], 3), ([0, 3, -1], 3), ([[1], [-1]], 2), ([0], 0))],
+}
+
+
+def merged(ids, values):
+    out_ids, out_values = np.empty_like(ids), np.empty_like(values)
+    count = rows.merge_rows(ids, values, out_ids, out_values, rows.merge_scratch(len(ids)))
+    return out_ids[:count], out_values[:count]
+
+
+def merged_by_dictionary(ids, values):
+    sums = {}
+    for key, value in zip(ids.tolist(), values, strict=True):
+        sums[key] = sums[key] + value if key in sums else value.copy()
+    return list(sums), list(sums.values())
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.integers(-3, 12) | st.integers(-2 ** 63, 2 ** 63 - 1), max_size=60),
+       st.integers(0, 5), st.integers(0, 99))
+def test_merging_sums_in_order_of_occurrence_like_a_dictionary(ids, width, seed):
+    ids = np.array(ids, np.int64)
+    values = np.random.default_rng(seed).standard_normal((len(ids), width)).astype(np.float32)
+    got_ids, got_values = merged(ids, values)
+    expected_ids, expected_values = merged_by_dictionary(ids, values)
+    assert got_ids.tolist() == expected_ids
+    np.testing.assert_array_equal(got_values, np.array(expected_values, np.float32).reshape(len(expected_ids), width))
+
+
+def test_ids_whose_hashes_collide_stay_apart():
+    ids = np.arange(4000, dtype=np.int64) << 32
+    got_ids, got_values = merged(np.concatenate([ids, ids]), np.ones((8000, 1), np.float32))
+    np.testing.assert_array_equal(got_ids, ids)
+    assert (got_values == 2).all()
+
+
+def test_a_scratch_table_of_more_ids_serves_fewer():
+    ids, values = np.array([4, 9, 4]), np.ones((3, 2), np.float32)
+    out_ids, out_values = np.empty_like(ids), np.empty_like(values)
+    scratch = np.full_like(rows.merge_scratch(1000), 1)  # what an earlier call left
+    assert rows.merge_rows(ids, values, out_ids, out_values, scratch) == 2
+    assert out_ids[:2].tolist() == [4, 9]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 1000, 1024, 1025])
+def test_the_scratch_table_is_a_power_of_two_and_at_most_half_full(count):
+    size = rows.scratch_size(count)
+    assert size & (size - 1) == 0 and size >= 2 * count and size > count
+
+
+def test_gather_copies_rows_and_clears_padding():
+    table = np.arange(12, dtype=np.float32).reshape(4, 3) + 1
+    out = np.full((3, 1, 3), -1, np.float32)
+    rows.gather(table, np.array([[3], [1], [3]]), out, padding_idx=1)
+    np.testing.assert_array_equal(out[:, 0], [[10, 11, 12], [0, 0, 0], [10, 11, 12]])
+
+
+def test_scatter_adds_repeated_ids_and_skips_padding():
+    table = np.zeros((3, 2))
+    rows.scatter_add(table, np.array([2, 0, 2]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), padding_idx=0)
+    np.testing.assert_array_equal(table, [[0, 0], [0, 0], [6, 8]])
+
+
+@pytest.mark.parametrize("wrong", [-1, 4, 2 ** 40])
+def test_an_id_outside_the_table_is_named_with_its_place_and_the_height(wrong):
+    table, ids = np.zeros((4, 2)), np.array([[0], [3], [wrong]])
+    with pytest.raises(ProgramError, match=rf"id {wrong} at position 2 of 3 .* 4 rows"):
+        rows.gather(table, ids, np.empty((3, 1, 2)))
+    with pytest.raises(ProgramError, match=f"id {wrong} at position 2"):
+        rows.scatter_add(table, ids, np.ones((3, 1, 2)))
+    with pytest.raises(ProgramError, match=f"id {wrong} at position 2"):
+        rows.check_ids(ids, 4)
+    assert not table.any(), "a refused scatter must change nothing"
+
+
+def test_a_table_that_cannot_be_changed_through_a_view_is_refused():
+    table = np.zeros((4, 6, 2))[:, ::2]
+    with pytest.raises(ValueError, match="contiguous"):
+        rows.scatter_add(table, np.array([1]), np.ones((1, 3, 2)))
