@@ -20,7 +20,8 @@ def made():
 def same(array, expected):
     """Whether a device array holds these values, in this dtype and shape."""
     values, expected = device.asnumpy(array), np.asarray(expected)
-    return (values.dtype, values.shape) == (expected.dtype, expected.shape) and np.array_equal(values, expected)
+    return (values.dtype == expected.dtype and values.shape == expected.shape
+            and np.array_equal(values, expected))
 
 
 @pytest.mark.parametrize("use", [
@@ -64,7 +65,7 @@ def test_the_refusal_says_what_to_do():
     with pytest.raises(HostAccess, match=r"add: expected device arrays and Python scalars, got ndarray; "
                                          r"move host values with asarray"):
         made() + HOST
-    with pytest.raises(HostAccess, match=r"__float__ of DeviceArray\(float32 \[\]\) would pass through the host"):
+    with pytest.raises(HostAccess, match=r"__float__ of DeviceArray\(float32 \[\]\) would pass through"):
         float(made().sum())
 
 

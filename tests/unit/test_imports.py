@@ -1,0 +1,107 @@
+"""Imports go downwards only, heavy libraries stay behind their gates, and importing starts nothing."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "fleet_mpi"
+
+# From the lowest to the highest. A part imports itself and lower rows only, never a neighbour in its row.
+LAYERS = (
+    {"__init__"},
+    {"errors"},
+    {"settings", "arrays"},
+    {"kernels", "cluster"},
+    {"update_rules"},
+    {"program", "placement", "wire"},
+    {"parameter_server", "collective"},
+    {"modes", "transpile"},
+    {"distributed_ops", "checkpoint", "metrics", "data"},
+    {"fleet"},
+    {"fluid"},
+    {"paddle"},
+    {"launch", "testing"},
+    {"examples"},
+    {"__main__"},
+)
+HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
+
+MAY_IMPORT_MPI = {"cluster.py", "wire/mpi.py", "collective/mpi_backend.py"}
+MAY_COMPILE = ("arrays.py", "kernels/", "placement/")
+# Those of setup.cfg, by the name they are imported under; the last three are extras.
+DEPENDENCIES = {"numpy", "numba", "mpi4py", "threadpoolctl", "cupy", "matplotlib", "PIL"}
+
+
+def sources():
+    """(path within the package, part of the layers) of every source file."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        inside = path.relative_to(PACKAGE)
+        yield inside.as_posix(), inside.parts[0].removesuffix(".py")
+
+
+def imported_names(inside):
+    """The full name of everything a file imports, in functions too."""
+    here = ("fleet_mpi", *Path(inside).parent.parts)
+    for node in ast.walk(ast.parse((PACKAGE / inside).read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[:len(here) - node.level + 1] if node.level else ()
+            module = ".".join((*base, *filter(None, [node.module])))
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def imported_parts(inside):
+    """The parts of this package that a file imports."""
+    for name in imported_names(inside):
+        first, *rest = name.split(".")
+        if first == "fleet_mpi" and rest and rest[0] in HEIGHT:
+            yield rest[0]
+
+
+def imported_libraries(inside):
+    """The top-level names of other packages that a file imports."""
+    return {name.partition(".")[0] for name in imported_names(inside)} - {"fleet_mpi"}
+
+
+def test_every_part_has_its_place_in_the_layers():
+    unknown = {part for _, part in sources()} - set(HEIGHT)
+    assert not unknown, f"say in LAYERS where {sorted(unknown)} belong"
+
+
+def test_imports_go_downwards_only():
+    wrong = [f"{path} imports {other}" for path, part in sources() for other in imported_parts(path)
+             if other != part and HEIGHT[other] >= HEIGHT[part]]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_mpi4py_is_imported_in_three_files_only():
+    wrong = {path for path, _ in sources() if "mpi4py" in imported_libraries(path)} - MAY_IMPORT_MPI
+    assert not wrong
+
+
+def test_numba_and_cupy_are_imported_in_arrays_kernels_and_placement_only():
+    wrong = [path for path, _ in sources()
+             if {"numba", "cupy"} & imported_libraries(path) and not path.startswith(MAY_COMPILE)]
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(sys, "stdlib_module_names"), reason="Python 3.9 has no list of its modules")
+def test_only_stated_dependencies_are_imported():
+    allowed = DEPENDENCIES | set(sys.stdlib_module_names)
+    wrong = {path: sorted(imported_libraries(path) - allowed) for path, _ in sources()
+             if imported_libraries(path) - allowed}
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", ("fleet_mpi", "fleet_mpi.fluid", "fleet_mpi.paddle"))
+def test_importing_starts_neither_mpi_nor_a_compiler_nor_a_thread(name):
+    program = (f"import {name}, sys, threading; "
+               "print([heavy for heavy in ('mpi4py', 'mpi4py.MPI', 'numba', 'cupy', 'matplotlib') "
+               "if heavy in sys.modules], threading.active_count())")
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                           cwd=PACKAGE.parent)
+    assert (ended.stdout, ended.stderr) == ("[] 1\n", "")

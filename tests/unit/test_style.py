@@ -1,0 +1,104 @@
+"""The rules of style that a machine can check."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "fleet_mpi"
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 60
+
+# A pipe command's output is its stdout; what a script reads there, it asked for.
+MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py")
+MAY_PRINT_TO_STDERR = ("__main__.py", "launch/")
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def files(*folders):
+    """All source files in these folders of the repository, as relative paths."""
+    return [path.relative_to(ROOT).as_posix()
+            for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def tree_of(path):
+    """The syntax tree of a file."""
+    return ast.parse((ROOT / path).read_text(), path)
+
+
+def without_docstring(tree):
+    """Names of the module, public classes, functions and methods that lack a docstring."""
+    if not ast.get_docstring(tree):
+        yield "the module"
+    for node in tree.body:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and not node.name.startswith("_"):
+            yield from _without_docstring(node, node.name)
+
+
+def _without_docstring(node, name):
+    if not ast.get_docstring(node) and not _changes_a_property(node):
+        yield name
+    if isinstance(node, ast.ClassDef):
+        for inner in node.body:
+            if isinstance(inner, (*FUNCTIONS, ast.ClassDef)) and not inner.name.startswith("_"):
+                yield from _without_docstring(inner, f"{name}.{inner.name}")
+
+
+def _changes_a_property(node):
+    """A setter or deleter shares the docstring of its property."""
+    return any(isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter")
+               for decorator in node.decorator_list)
+
+
+@pytest.mark.parametrize("path", files("fleet_mpi"))
+def test_everything_public_has_a_docstring(path):
+    missing = list(without_docstring(tree_of(path)))
+    assert not missing, f"{path}: no docstring for {', '.join(missing)}"
+
+
+def test_no_file_is_too_long():
+    lengths = {path: len((ROOT / path).read_text().splitlines())
+               for path in files("fleet_mpi", "benchmarks", "tests")}
+    assert not {path: length for path, length in lengths.items() if length > LONGEST_FILE}
+
+
+def test_no_function_is_too_long():
+    wrong = [f"{path}:{node.lineno} {node.name}: {node.end_lineno - node.lineno + 1} lines"
+             for path in files("fleet_mpi", "benchmarks", "tests") for node in ast.walk(tree_of(path))
+             if isinstance(node, FUNCTIONS) and node.end_lineno - node.lineno >= LONGEST_FUNCTION]
+    assert not wrong, "\n".join(wrong)
+
+
+def goes_to_stderr(call):
+    """Whether a call of print says file=sys.stderr."""
+    return any(keyword.arg == "file" and ast.unparse(keyword.value) == "sys.stderr"
+               for keyword in call.keywords)
+
+
+def writes(tree):
+    """(line, what) for every use of print, or of stdout by name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            yield node.lineno, "print to stderr" if goes_to_stderr(node) else "print"
+        elif isinstance(node, ast.Attribute) and node.attr in ("stdout", "__stdout__") \
+                and ast.unparse(node.value) == "sys":
+            yield node.lineno, "sys.stdout"
+
+
+def test_the_library_prints_nothing():
+    wrong = []
+    for path in files("fleet_mpi"):
+        inside = path.removeprefix("fleet_mpi/")
+        if not inside.startswith(MAY_WRITE_TO_STDOUT):
+            wrong += [f"{path}:{line} {what}" for line, what in writes(tree_of(path))
+                      if what != "print to stderr" or not inside.startswith(MAY_PRINT_TO_STDERR)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_file_names_this_machine():
+    marks = ("/work/", "/opt/", "/home/")
+    wrong = [f"{path}: {mark}" for path in files("fleet_mpi", "benchmarks")
+             for mark in marks if mark in (ROOT / path).read_text()]
+    assert not wrong, "\n".join(wrong)
