@@ -8,6 +8,7 @@ import numpy as np
 from fleet_mpi import arrays
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program import scope as scopes
+from fleet_mpi.program.dataset_loop import run_over_dataset
 from fleet_mpi.program.feeding import FedSequence, as_feed, feed_meta
 from fleet_mpi.program.fetched import fetched
 from fleet_mpi.program.memory import Arena
@@ -101,6 +102,17 @@ class Executor:
             self._xp = self.place.array_module()
         made = self._compiled[id(program), id(scope)] = Compiled(program, scope, self._xp, self.worker)
         return made
+
+    def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False,
+                           fetch_list=None, fetch_info=None, print_period=100, fetch_handler=None):
+        """Run the program once for every batch of a dataset; ``fetch_list`` is logged every ``print_period``."""
+        run_over_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
+
+    def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False,
+                           fetch_list=None, fetch_info=None, print_period=100, fetch_handler=None):
+        """As ``train_from_dataset``, without the ops that train."""
+        program = _program_of(program).clone(for_test=True)
+        run_over_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
     def close(self):
         """Forget all plans and their memory."""

@@ -1,0 +1,163 @@
+"""Loaders: batches prepared ahead in a thread, pulled by a loop (iterable) or by the executor (not).
+
+An error in the script's generator is raised where its batch would have come.
+"""
+
+from fleet_mpi.data.background import Ahead
+from fleet_mpi.data.feeder import DataFeeder
+from fleet_mpi.data.readers import batch
+from fleet_mpi.errors import EndOfData, UsageError
+from fleet_mpi.program import unique_name
+from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.types import VarType
+
+
+class GeneratorLoader:
+    """What ``DataLoader.from_generator`` and ``PyReader`` return.
+
+    Iterable: ``for feed in loader(): exe.run(feed=feed, ...)``. Not iterable: ``start()``, run without a
+    feed until ``EndOfData`` (``fluid.core.EOFException``), then ``reset()``.
+    """
+
+    def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True,
+                 return_list=False, drop_last=True):
+        if capacity is None or capacity < 1:
+            raise UsageError(f"loader: capacity must be a whole number of at least 1, got {capacity!r}")
+        self._variables = list(feed_list or ())
+        self._capacity, self._return_list, self._drop_last = capacity, return_list, drop_last
+        self.iterable = iterable
+        self._feeds = None
+        self._running = None
+        if not iterable:
+            default_main_program()._loaders.append(self)
+
+    def variables(self):
+        """The data variables this loader fills."""
+        return self._variables
+
+    def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
+        """Take single samples, ``batch_size`` of them a batch."""
+        return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
+
+    def set_sample_list_generator(self, reader, places=None):
+        """Take lists of samples, as ``paddle.batch`` gives them."""
+        feeder = DataFeeder(self._variables)
+        self._feeds = lambda: (feeder.feed(samples) for samples in reader())
+        return self
+
+    def set_batch_generator(self, reader, places=None):
+        """Take whole batches: a list of arrays or tensors, or a dictionary by name."""
+        names = [var.name for var in self._variables]
+        self._feeds = lambda: (_named(one, names) for one in reader())
+        return self
+
+    decorate_sample_generator = set_sample_generator
+    decorate_sample_list_generator = set_sample_list_generator
+    decorate_batch_generator = set_batch_generator
+    decorate_paddle_reader = set_sample_list_generator
+    decorate_tensor_provider = set_batch_generator
+
+    def __call__(self):
+        return iter(self)
+
+    def __iter__(self):
+        if not self.iterable:
+            raise UsageError("this loader was made with iterable=False: call start() and run the program "
+                             "without a feed instead of looping over it")
+        ahead = Ahead(self._source(), self._capacity)
+        try:
+            for feed in ahead:
+                yield list(feed.values()) if self._return_list else [feed]
+        finally:
+            ahead.close()
+
+    def start(self):
+        """Begin a pass; the executor then takes a batch at every run."""
+        if self.iterable:
+            raise UsageError("start() is for loaders made with iterable=False; loop over this one")
+        if self._running is not None:
+            raise UsageError("this loader is already started: call reset() at the end of a pass")
+        self._running = Ahead(self._source(), self._capacity)
+
+    def reset(self):
+        """End a pass, whether all its batches were read or not."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    def is_started(self):
+        """Whether ``start()`` was called and ``reset()`` was not."""
+        return self._running is not None
+
+    def next_feed(self):
+        """The next batch as a feed; EndOfData after the last one."""
+        try:
+            return next(self._running)
+        except StopIteration:
+            raise EndOfData("the loader has no more batches: call reset(), then start() for another pass") from None
+
+    def _source(self):
+        if self._feeds is None:
+            raise UsageError("this loader has no generator: call set_sample_generator, "
+                             "set_sample_list_generator or set_batch_generator first")
+        return self._feeds
+
+
+class PyReader(GeneratorLoader):
+    """The 1.x name of a generator loader."""
+
+    def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False):
+        super().__init__(feed_list, capacity, use_double_buffer, iterable, return_list)
+
+
+class DataLoader:
+    """The 2.x entry point; static programs use ``DataLoader.from_generator``."""
+
+    @staticmethod
+    def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True,
+                       return_list=False, use_multiprocess=False, drop_last=True):
+        """A loader over a Python generator; batches are prepared in a thread whatever the options say."""
+        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
+
+    @staticmethod
+    def from_dataset(dataset, places=None, drop_last=True):
+        """A loader over the batches of a Queue or InMemory dataset."""
+        loader = GeneratorLoader(dataset.use_var, capacity=4)
+        loader._feeds = dataset.batches
+        return loader
+
+
+def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
+    """A non-iterable loader that makes its own variables; ``read_file`` returns them."""
+    block = default_main_program().global_block()
+    prefix = name or unique_name.generate("py_reader")
+    levels = lod_levels or [0] * len(shapes)
+    variables = [block.create_var(name=f"{prefix}.data_{i}", shape=shape, dtype=dtype, lod_level=level,
+                                  is_data=True, stop_gradient=True, type=VarType.LOD_TENSOR)
+                 for i, (shape, dtype, level) in enumerate(zip(shapes, dtypes, levels))]
+    return GeneratorLoader(variables, capacity, use_double_buffer, iterable=False)
+
+
+def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=True):
+    """A non-iterable loader over existing data variables."""
+    return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable=False)
+
+
+def read_file(reader):
+    """The variables that a ``py_reader`` fills: one, or a list."""
+    found = reader.variables()
+    return found[0] if len(found) == 1 else list(found)
+
+
+def double_buffer(reader, place=None, name=None):
+    """The reader itself: batches are always prepared ahead."""
+    return reader
+
+
+def _named(given, names):
+    if isinstance(given, dict):
+        return given
+    given = list(given) if isinstance(given, (list, tuple)) else [given]
+    if len(given) != len(names):
+        raise UsageError(f"loader: a batch of {len(given)} arrays for {len(names)} variables ({', '.join(names)})")
+    return dict(zip(names, given))
