@@ -62,3 +62,11 @@ def nearest(name, known):
     if close:
         return "did you mean " + " or ".join(repr(word) for word in close) + "?"
     return "known are: " + ", ".join(sorted(known)[:40])
+
+
+def missing_name(module, namespace):
+    """A module's ``__getattr__``: an unknown name is refused with the nearest one that exists."""
+    def refuse(name):
+        known = [word for word in namespace if not word.startswith("_")]
+        raise UnknownName(f"{module} has no {name!r} (or not yet); {nearest(name, known)}")
+    return refuse

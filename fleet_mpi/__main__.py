@@ -1,0 +1,75 @@
+"""``python -m fleet_mpi train.py args...`` (or ``-m module args...``): run a script with paddle's names.
+
+The script's file stays as it is; ``paddle``, ``paddle.fluid`` and the like are this package. An error that
+ends the script is shown without this package's own frames, and its kind gives the exit code.
+"""
+
+import os
+import runpy
+import sys
+import traceback
+
+from fleet_mpi.errors import FleetError
+from fleet_mpi.paddle.standing_in import stand_in
+
+USAGE = """usage: python -m fleet_mpi SCRIPT.py [ARGS...]
+       python -m fleet_mpi -m MODULE [ARGS...]
+
+Runs a training script written for paddle.fluid (1.x) or paddle (2.x) on fleet_mpi.
+Under MPI: mpirun -np N python -m fleet_mpi SCRIPT.py
+"""
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def main(argv=None):
+    """Run what the command line names; returns the exit code."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if not argv or argv[0] in ("-h", "--help"):
+        print(USAGE, end="", file=sys.stderr if not argv else sys.stdout)
+        return 2 if not argv else 0
+    stand_in()
+    try:
+        if argv[0] == "-m":
+            _run_module(argv[1:])
+        else:
+            _run_script(argv)
+    except FleetError as error:
+        show(error)
+        return error.exit_code
+    return 0
+
+
+def _run_script(argv):
+    if not os.path.isfile(argv[0]):
+        raise FileProblem(f"no script {argv[0]!r} (in {os.getcwd()}); python -m fleet_mpi --help")
+    sys.argv = argv
+    sys.path.insert(0, os.path.dirname(os.path.abspath(argv[0])))
+    runpy.run_path(argv[0], run_name="__main__")
+
+
+def _run_module(argv):
+    if not argv:
+        raise FileProblem("-m needs a module name; python -m fleet_mpi --help")
+    sys.argv = argv
+    sys.path.insert(0, os.getcwd())
+    runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
+
+
+class FileProblem(FleetError):
+    """The command line names nothing that can be run."""
+
+    exit_code = 2
+
+
+def show(error):
+    """Write an error to stderr: the script's own lines that led to it, then its sentence."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if not frame.filename.startswith((_PACKAGE, "<frozen")) and os.path.basename(frame.filename) != "runpy.py"]
+    if frames:
+        sys.stderr.write("Traceback (the script's own lines):\n" + "".join(traceback.format_list(frames)))
+    sys.stderr.write(f"fleet_mpi: {type(error).__name__}: {error}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Lets ``import paddle`` and all below it mean the modules of this package.
+
+``paddle.fluid.x`` is ``fleet_mpi.fluid.x``, any other ``paddle.x`` is ``fleet_mpi.paddle.x``: the very same
+module objects, so that classes are equal whichever name they were imported by.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import logging
+import sys
+
+log = logging.getLogger("fleet_mpi")
+
+
+def stand_in():
+    """From now on, in this process, ``paddle`` is ours; one that is installed is shadowed, in one log line."""
+    if any(isinstance(finder, Finder) for finder in sys.meta_path):
+        return
+    if _installed():
+        log.warning("a paddle is installed in this environment; fleet_mpi's names are used instead of it")
+    sys.meta_path.insert(0, Finder())
+
+
+def our_name(name):
+    """The module of this package that a ``paddle`` module name stands for."""
+    head, _, rest = name.partition(".")
+    first, _, below = rest.partition(".")
+    if first == "fluid":
+        return "fleet_mpi.fluid" + ("." + below if below else "")
+    return "fleet_mpi.paddle" + ("." + rest if rest else "")
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds ``paddle`` and ``paddle.*`` in this package."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        """The spec of the module that stands for ``fullname``, or None where it is no paddle name."""
+        if fullname != "paddle" and not fullname.startswith("paddle."):
+            return None
+        real = our_name(fullname)
+        try:
+            found = importlib.util.find_spec(real)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise ModuleNotFoundError(f"fleet_mpi has no module that stands for {fullname!r} (or not yet)",
+                                      name=fullname)
+        return importlib.machinery.ModuleSpec(fullname, Loader(real), is_package=found.submodule_search_locations
+                                              is not None)
+
+
+class Loader(importlib.abc.Loader):
+    """Hands out the module of this package instead of making a new one."""
+
+    def __init__(self, real):
+        self.real = real
+
+    def create_module(self, spec):
+        """The real module; its own spec is put back by ``exec_module``."""
+        module = importlib.import_module(self.real)
+        self.spec, self.name = module.__spec__, module.__name__
+        return module
+
+    def exec_module(self, module):
+        """The module is loaded already; undo what the import system wrote over."""
+        module.__spec__, module.__name__ = self.spec, self.name
+
+    def get_code(self, fullname):
+        """The code of the real module, for ``python -m fleet_mpi -m paddle.x``."""
+        return importlib.util.find_spec(self.real).loader.get_code(self.real)
+
+
+def _installed():
+    try:
+        return importlib.util.find_spec("paddle") is not None
+    except (ImportError, ValueError):
+        return False
