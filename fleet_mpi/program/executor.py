@@ -90,6 +90,9 @@ class Executor:
         compiled = self._compiled.get((id(program), id(scope)))
         if compiled is None:
             compiled = self._compile(program, scope)
+        if program._before_run:
+            for hook in program._before_run:
+                hook(scope)
         results = compiled.find(signature, feed, fetches).run(feed)
         if not results:
             return []

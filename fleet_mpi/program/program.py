@@ -24,6 +24,7 @@ class Program:
         self._fleet_opt = None
         self._heter_pipeline_opt = None
         self._loaders = []
+        self._before_run = []  # called with the scope before every run (a learning-rate scheduler's value)
         self._gradient_clip = None
 
     def touch(self):
@@ -146,6 +147,7 @@ def copy_program(program):
             made.error_clip = var.error_clip
         new.ops = [copy_op(op, new) for op in old.ops]
     twin._loaders = list(program._loaders)
+    twin._before_run = list(program._before_run)
     twin.current_block_idx = program.current_block_idx
     return twin
 
