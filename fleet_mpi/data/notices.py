@@ -1,0 +1,55 @@
+"""What the data code tells the user: log lines on stderr, never on stdout.
+
+Knows the logger's name and form; not what is said.
+"""
+
+import logging
+import sys
+
+from fleet_mpi import settings
+from fleet_mpi.errors import EnvironmentProblem
+
+_said = set()
+
+
+def log():
+    """The package's logger, writing to the present ``sys.stderr`` from ``FLEET_MPI_LOG`` upwards."""
+    logger = logging.getLogger("fleet_mpi")
+    if not logger.handlers:
+        handler = _Stderr()
+        handler.setFormatter(logging.Formatter("fleet_mpi: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(_level())
+        # A script's root handler would say everything a second time, and perhaps on stdout.
+        logger.propagate = False
+    return logger
+
+
+def once(key, text):
+    """Log a warning the first time this process comes with this ``key``."""
+    if key not in _said:
+        _said.add(key)
+        log().warning(text)
+
+
+def stand_in(set_name, what, folder):
+    """Say, once per set, that synthetic data takes the place of files that are not there."""
+    once(("stand-in", set_name), f"{set_name}: no files under {folder}, using synthetic data ({what})")
+
+
+def _level():
+    name = settings.get("FLEET_MPI_LOG").upper()
+    if name not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        raise EnvironmentProblem(f"FLEET_MPI_LOG: expected debug, info, warning or error, got {name.lower()!r}")
+    return name
+
+
+class _Stderr(logging.StreamHandler):
+    """Looks ``sys.stderr`` up at every line, since tests and launchers exchange it."""
+
+    def __init__(self):
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self):
+        return sys.stderr

@@ -1,0 +1,33 @@
+"""Log lines: on stderr, once, and nothing on stdout."""
+
+import pytest
+
+from fleet_mpi import settings
+from fleet_mpi.data import notices
+from fleet_mpi.errors import EnvironmentProblem
+
+
+def test_a_stand_in_is_announced_once_per_set_on_stderr(data_home, capfd):
+    for _ in range(3):
+        notices.stand_in("mnist", "strokes", "/somewhere")
+    notices.stand_in("cifar", "stripes", "/somewhere")
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert [line.split(":")[1].strip() for line in captured.err.splitlines()] == ["mnist", "cifar"]
+
+
+def test_a_script_that_configures_logging_does_not_double_the_lines(data_home, capfd):
+    import logging
+    root = logging.getLogger()
+    handler = logging.StreamHandler()
+    root.addHandler(handler)
+    try:
+        notices.once("key", "said")
+    finally:
+        root.removeHandler(handler)
+    assert capfd.readouterr().err.count("said") == 1
+
+
+def test_an_unknown_log_level_is_named():
+    with settings.override(FLEET_MPI_LOG="loud"), pytest.raises(EnvironmentProblem, match="loud"):
+        notices._level()
