@@ -1,0 +1,99 @@
+"""The multislot text format, writing side: base classes for the program behind a pipe command.
+
+A line is one sample: for every slot the number of its values, then the values, all between blanks.
+Knows nothing of variables; ``slots`` is the reading side.
+"""
+
+import itertools
+import numbers
+import sys
+
+from fleet_mpi.errors import UsageError
+
+
+class DataGenerator:
+    """Turns raw lines into samples; a script overrides ``generate_sample`` and calls ``run_from_stdin``.
+
+    The two ``run`` methods write to stdout: that is what a pipe command is for.
+    """
+
+    def __init__(self):
+        self._proto_info = None
+        self.batch_size_ = 32
+
+    def set_batch(self, batch_size):
+        """How many samples ``generate_batch`` sees at once."""
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise UsageError(f"set_batch: expected a whole number of at least 1, got {batch_size!r}")
+        self.batch_size_ = batch_size
+
+    def run_from_stdin(self):
+        """Read raw lines from stdin, write multislot lines to stdout."""
+        self._write(sample for line in sys.stdin for sample in self._samples_of(line))
+
+    def run_from_memory(self):
+        """Write what ``generate_sample(None)`` makes, to try a generator without a file."""
+        self._write(self._samples_of(None))
+
+    def generate_sample(self, line):
+        """To be overridden: a callable that yields samples [(slot name, [values]), ...] of a raw line."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.generate_sample: override it to return a function that yields "
+            "[(slot name, [values]), ...]")
+
+    def generate_batch(self, samples):
+        """May be overridden: a callable that yields the samples of a batch, perhaps changed."""
+        return lambda: iter(samples)
+
+    def _samples_of(self, line):
+        return (sample for sample in self.generate_sample(line)() if sample is not None)
+
+    def _write(self, samples):
+        while batch := list(itertools.islice(samples, self.batch_size_)):
+            for sample in self.generate_batch(batch)():
+                sys.stdout.write(self._gen_str(sample))
+
+    def _gen_str(self, line):
+        raise NotImplementedError(
+            f"{type(self).__name__}: derive from MultiSlotDataGenerator or MultiSlotStringDataGenerator")
+
+    def _check_sample(self, sample):
+        if not isinstance(sample, (list, tuple)):
+            raise UsageError(f"{type(self).__name__}: a sample is a list or tuple like "
+                             f"[('words', [19, 26]), ('label', [1])], got {sample!r}")
+
+
+class MultiSlotStringDataGenerator(DataGenerator):
+    """For values that are texts already: they are written unchecked, which is faster."""
+
+    def _gen_str(self, line):
+        self._check_sample(line)
+        return " ".join(" ".join((str(len(values)), *values)) for _, values in line) + "\n"
+
+
+class MultiSlotDataGenerator(DataGenerator):
+    """For whole numbers and floats; every sample must have the slots of the first, in its order."""
+
+    def _gen_str(self, line):
+        self._check_sample(line)
+        if self._proto_info is None:
+            self._proto_info = [(name, "uint64") for name, _ in line]
+        names = [name for name, _ in self._proto_info]
+        if [name for name, _ in line] != names:
+            raise UsageError(f"{type(self).__name__}: the first sample had the slots {names}, "
+                             f"this one has {[name for name, _ in line]}")
+        return " ".join(self._slot_text(place, *slot) for place, slot in enumerate(line)) + "\n"
+
+    def _slot_text(self, place, name, values):
+        if not isinstance(name, str):
+            raise UsageError(f"{type(self).__name__}: a slot's name is a text, got {name!r}")
+        if not isinstance(values, (list, tuple)) or not values:
+            raise UsageError(f"{type(self).__name__}: slot {name!r} is to have a list of at least one value "
+                             f"(pad it), got {values!r}")
+        if not all(isinstance(value, numbers.Integral) for value in values):
+            for value in values:
+                if not isinstance(value, numbers.Real):
+                    raise UsageError(f"{type(self).__name__}: slot {name!r}: values are whole numbers or floats, "
+                                     f"got {value!r}")
+            self._proto_info[place] = (name, "float")
+        return " ".join((str(len(values)), *map(str, values)))
