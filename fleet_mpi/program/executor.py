@@ -39,6 +39,9 @@ class Compiled:
         plan = self.plans.get((signature, fetches))
         if plan is None:
             plan = self._make(signature, feed, fetches)
+        if plan.before_run and any([make_room() for make_room in plan.before_run]):
+            self.plans.clear()
+            plan = self._make(signature, feed, fetches)
         return plan
 
     def _make(self, signature, feed, fetches):

@@ -12,9 +12,14 @@ from fleet_mpi import arrays, settings
 from fleet_mpi.errors import Diverged, FleetError, MissingFeed, ProgramError
 from fleet_mpi.program import registry
 from fleet_mpi.program.fusion import fuse
-from fleet_mpi.program.memory import Buffer, place
-from fleet_mpi.program.program import outside_names
-from fleet_mpi.program.registry import Call, Meta, describe, find
+from fleet_mpi.program.layout import lay_out
+from fleet_mpi.program.liveness import body_of, has_effect, is_dynamic, live_ops, reads_of
+from fleet_mpi.program.memory import Arena
+from fleet_mpi.program.registry import Call, Meta, NeedsValues, describe, find
+
+
+# Variables of more elements are no shapes, and not worth computing while planning.
+MOST_KNOWN = 64
 
 
 class Clock:
@@ -95,7 +100,16 @@ class BoundCall(Call):
 
     def bind_block(self, index):
         """The call that runs a nested block once."""
-        return bind_all(self.program.blocks[index].ops, self.frame)
+        ops, frame = self.program.blocks[index].ops, self.frame
+        return (lambda: interpret(ops, frame)) if frame.interpreted else bind_all(ops, frame)
+
+    def before_run(self, make_room):
+        """Have ``make_room`` called before every run; it returns True if it replaced arrays of the scope,
+        then the plan is made anew."""
+        if not self.frame.interpreted:
+            self.frame.before_run.append(make_room)
+        elif make_room():
+            self.frame.refresh()
 
     def random_key(self, seed=0):
         """The key of this op's random numbers: (seed of the op or the program, name of its output)."""
@@ -124,12 +138,18 @@ class Metas(dict):
         registry.infer(Call(maker, self))
         return self[name]
 
+    def value_now(self, name):
+        """The value of a variable while ops are interpreted, as a host array; None while planning."""
+        value = self.frame.values.get(name) if self.frame.interpreted else None
+        return None if value is None else arrays.to_host(value)
+
 
 class Frame:
     """The names, metas and values of one plan (or one interpreted run)."""
 
-    def __init__(self, program, scope, xp, clock, arena):
+    def __init__(self, program, scope, xp, clock, arena, interpreted=False):
         self.program, self.scope, self.xp, self.clock, self.arena = program, scope, xp, clock, arena
+        self.interpreted, self.before_run = interpreted, []
         self.metas, self.values = Metas(self), {}
         self.views, self.placed = set(), {}
         self._scratch_user, self._scratch_used = None, 0
@@ -162,6 +182,14 @@ class Frame:
             self.values[name] = holder.value
         else:
             raise MissingFeed(f"{op} reads {name!r}, which has no value: " + self._remedy(name, op))
+
+    def refresh(self):
+        """Take the arrays of the scope that were replaced since they were resolved."""
+        for name in list(self.values):
+            array = self.scope.array(name)
+            if array is not None and array is not self.values[name] \
+                    and self.program.global_block().find_var(name).persistable:
+                self.resolve(name, None)
 
     def _remedy(self, name, op):
         var = op.block.find_var(name)
@@ -199,30 +227,39 @@ class Frame:
         return array
 
 
-def infer_all(ops, frame):
+def infer_all(ops, frame, nested=False):
     """Infer every op's outputs in order; returns for each op the metas it defines."""
     defined = []
     for op in ops:
         for name in reads_of(op):
             if name and name not in frame.metas:
                 frame.resolve(name, op)
-        if "sub_block" in op.attrs:
-            inner = op.block.program.blocks[op.attrs["sub_block"]].ops
-            infer_all(inner, frame)
-        call = Call(op, frame.metas)
-        registry.infer(call)
+        body = body_of(op)
+        if body is not None:
+            infer_all(body.ops, frame, nested=True)
+        registry.infer(Call(op, frame.metas))
+        if not nested:
+            fold(op, frame)
         defined.append([(name, frame.metas[name]) for name in op.output_arg_names if name in frame.metas])
     return defined
 
 
-def reads_of(op):
-    """The variables an op needs before it runs."""
-    if "sub_block" not in op.attrs:
-        return op.input_arg_names
-    made = {name for inner in op.block.program.blocks[op.attrs["sub_block"]].ops
-            for name in inner.output_arg_names}
-    outside = outside_names(op.block.program, op)
-    return op.input_arg_names + sorted(name for name in outside if name not in made)
+def fold(op, frame):
+    """Compute now what follows from shapes alone, as ``shape(x)[0]`` does: later shapes may depend on it."""
+    outputs = [frame.metas[name] for name in op.output_arg_names if name in frame.metas]
+    known = {name: frame.metas[name].known for name in op.input_arg_names}
+    if (any(value is None for value in known.values()) or not known and not find(op.type).traits.get("constant")
+            or any(meta.kind != "dense" or meta.size > MOST_KNOWN or meta.dtype.kind == "f" for meta in outputs)
+            or body_of(op) is not None or "seed" in op.attrs or has_effect(op)):
+        return
+    small = Frame(frame.program, frame.scope, np, frame.clock, Arena(), interpreted=True)
+    small.metas.update({name: frame.metas[name] for name in [*known, *op.output_arg_names]})
+    small.values.update(known)
+    run = bind(op, small)
+    if run is not None:
+        run()
+    for name in op.output_arg_names:
+        frame.metas[name].known = small.values[name]
 
 
 def bind_all(ops, frame):
@@ -293,7 +330,7 @@ class Plan:
             if call is not None:
                 self.ops.append(op)
                 self.calls.append(call)
-        self.clock, self.xp = clock, xp
+        self.clock, self.xp, self.before_run = clock, xp, frame.before_run
         self.feeds = [(name, frame.values[name]) for name in feeds]
         self.fetches = [(fetched_value(frame, name), frame.metas[name].lod) for name in fetches]
 
@@ -326,9 +363,11 @@ class DevicePlan(Plan):
 class InterpretedPlan:
     """Runs op by op, binding each when its turn comes: for shapes that depend on values."""
 
+    before_run = ()
+
     def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
         self.ops = live_ops(program, fetches)
-        self.make_frame = lambda: Frame(program, scope, xp, clock, arena)
+        self.make_frame = lambda: Frame(program, scope, xp, clock, arena, interpreted=True)
         self.metas, self.names, self.clock, self.xp = feeds, fetches, clock, xp
 
     def run(self, feed):
@@ -355,45 +394,14 @@ def interpret(ops, frame):
             run()
 
 
-def is_dynamic(program, ops):
-    """Whether some op's output shapes depend on values."""
-    for op in ops:
-        if find(op.type).traits.get("dynamic"):
-            return True
-        if "sub_block" in op.attrs and is_dynamic(program, program.blocks[op.attrs["sub_block"]].ops):
-            return True
-    return False
-
-
 def make_plan(program, scope, feeds, fetches, xp, clock, arena):
     """The plan for a program: bound once, or interpreted where shapes depend on values."""
-    ops = live_ops(program, fetches)
-    kind = InterpretedPlan if is_dynamic(program, ops) else Plan if xp is np else DevicePlan
-    return kind(program, scope, feeds, fetches, xp, clock, arena)
-
-
-def live_ops(program, fetches):
-    """The ops of block 0 that lead to a fetch, a persistable variable or an effect."""
-    block = program.global_block()
-    wanted, kept = set(fetches), []
-    for op in reversed(block.ops):
-        if wanted.intersection(op.output_arg_names) or has_effect(op):
-            kept.append(op)
-            wanted.update(reads_of(op))
-    return kept[::-1]
-
-
-def has_effect(op):
-    """Whether an op must run even if no op reads what it writes."""
-    if find(op.type).traits.get("effect"):
-        return True
-    for name in op.output_arg_names:
-        var = op.block.find_var(name)
-        if var is not None and var.persistable:
-            return True
-    if "sub_block" in op.attrs:
-        return any(has_effect(inner) for inner in op.block.program.blocks[op.attrs["sub_block"]].ops)
-    return False
+    if not is_dynamic(live_ops(program, fetches)):
+        try:
+            return (Plan if xp is np else DevicePlan)(program, scope, feeds, fetches, xp, clock, arena)
+        except NeedsValues:
+            pass
+    return InterpretedPlan(program, scope, feeds, fetches, xp, clock, arena)
 
 
 def fetched_value(frame, name):
@@ -406,73 +414,3 @@ def fetched_value(frame, name):
                                + registry.nearest(name, known))
         frame.resolve(name, None)
     return frame.values[name]
-
-
-def lay_out(ops, feeds, fetches, frame):
-    """Decide which temporaries are views, which lie in their input's memory, and where all others lie."""
-    writes = _count_writes(ops, feeds)
-    roots = {}
-    last_use = {name: i for i, op in enumerate(ops) for name in reads_of(op) + op.output_arg_names}
-    last_use.update({name: len(ops) for name in fetches})
-    for name, meta in feeds.items():
-        roots[name] = Buffer(-1, meta.size * meta.dtype.itemsize)
-        roots[name].last_use = last_use.get(name, -1)
-    for i, op in enumerate(ops):
-        traits = find(op.type).traits
-        for slot, names in op.outputs.items():
-            for name in names:
-                if name not in roots and _is_temporary(name, op, frame, writes):
-                    roots[name] = _buffer_for(name, op, slot, traits, roots, writes, last_use, i, frame)
-                if name in roots:
-                    roots[name].last_use = max(roots[name].last_use, last_use[name])
-                    roots[name].end = max(roots[name].end, i)
-        for name in reads_of(op):
-            if name in roots:
-                roots[name].end = max(roots[name].end, i)
-    for name in fetches:
-        if name in roots:
-            roots[name].end = len(ops)
-    frame.arena.reserve(place(list({id(one): one for one in roots.values()}.values())))
-    frame.placed = roots
-
-
-def _count_writes(ops, feeds):
-    """How often each variable is written; inside nested blocks counts as often."""
-    writes = dict.fromkeys(feeds, 1)
-    for op in ops:
-        for name in op.output_arg_names:
-            writes[name] = writes.get(name, 0) + 1
-        if "sub_block" in op.attrs:
-            for inner in op.block.program.blocks[op.attrs["sub_block"]].ops:
-                for name in inner.output_arg_names:
-                    writes[name] = writes.get(name, 0) + 2
-    return writes
-
-
-def _is_temporary(name, op, frame, writes):
-    var = op.block.find_var(name)
-    meta = frame.metas.get(name)
-    return (meta is not None and meta.kind == "dense" and writes[name] == 1
-            and not (var is not None and var.persistable))
-
-
-def _buffer_for(name, op, slot, traits, roots, writes, last_use, i, frame):
-    """The memory of a new temporary: its input's where the op allows and nobody else needs it."""
-    meta = frame.metas[name]
-    size = meta.size * meta.dtype.itemsize
-    source = _source(op, slot, traits.get("view"))
-    if source in roots and writes.get(source) == 1 and frame.metas[source].size == meta.size \
-            and frame.metas[source].dtype == meta.dtype:
-        frame.views.add(name)
-        return roots[source]
-    source = _source(op, slot, traits.get("inplace"))
-    if source in roots and writes.get(source) == 1 and roots[source].size_bytes == size \
-            and roots[source].last_use <= i:
-        return roots[source]
-    return Buffer(i, size)
-
-
-def _source(op, slot, pairs):
-    names = op.inputs.get(pairs[slot], ()) if pairs and slot in pairs else ()
-    return names[0] if names else None
-

@@ -180,6 +180,8 @@ def prune(program, targets):
             kept.append(op)
             wanted.update(op.input_arg_names)
             wanted.update(outside_names(twin, op))
+            if "sub_block" in op.attrs:
+                wanted.update(op.output_arg_names)  # a body may leave them as they were
     block.ops = kept[::-1]
     used = wanted.union(*(op.output_arg_names for op in block.ops)) if block.ops else wanted
     block.vars = {name: var for name, var in block.vars.items() if name in used}
@@ -188,13 +190,14 @@ def prune(program, targets):
 
 
 def outside_names(program, op):
-    """Variables that the body of a control-flow op reads from around it."""
-    names = set()
-    if "sub_block" in op.attrs:
-        body = program.blocks[op.attrs["sub_block"]]
-        for inner in body.ops:
-            names.update(inner.input_arg_names)
-            names.update(outside_names(program, inner))
+    """Variables that the body of a control-flow op reads from around it, before it writes them itself."""
+    if "sub_block" not in op.attrs:
+        return set()
+    body = program.blocks[op.attrs["sub_block"]]
+    made, names = set(body.vars), set()
+    for inner in body.ops:
+        names.update(set(inner.input_arg_names).union(outside_names(program, inner)).difference(made))
+        made.update(inner.output_arg_names)
     return names
 
 

@@ -16,7 +16,12 @@ def job_seed():
 def op_key(call, seed=0):
     """The 64-bit key of one op: from (its own, the program's or the job's seed, its first output's name)."""
     seed = seed or call.program.random_seed or job_seed()
-    return key_of(seed, call.op.output_arg_names[0])
+    return key_of(seed, random_name(call.op))
+
+
+def random_name(op):
+    """What an op's numbers are drawn by: its first output, or for a recomputed op that of the original."""
+    return op.attrs.get("random_name") or op.output_arg_names[0]
 
 
 def op_stream(call, seed=0):
@@ -25,8 +30,7 @@ def op_stream(call, seed=0):
     A persistable variable with a fixed seed is drawn the same at every run; all else moves on with
     the run count, apart for every worker.
     """
-    name = call.op.output_arg_names[0]
-    var = call.op.block.find_var(name)
+    var = call.op.block.find_var(random_name(call.op))
     fixed = (seed or call.program.random_seed) and var is not None and var.persistable
     clock = call.clock
     return (lambda: 0) if fixed else (lambda: clock.stream)

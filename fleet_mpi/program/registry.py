@@ -66,7 +66,8 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", **traits):
     Traits: ``view`` = {"Out": "X"}, the output may be a view of the input (run says so with
     ``k.put``); ``inplace`` = {"Out": "X"}, the output may lie in the input's memory;
     ``grad_inplace`` the same for the gradient; ``effect``, runs even if nobody reads it;
-    ``dynamic``, output shapes depend on values, so the block is interpreted op by op.
+    ``dynamic``, output shapes depend on values, so the block is interpreted op by op; ``constant``, the
+    output depends on attributes alone.
     """
     def enter(body):
         definition = Definition(type, body, inputs, outputs, dict(attrs or {}), grad_reads, **traits)
@@ -147,11 +148,13 @@ class Meta:
     """Shape, numpy dtype, LoD (a tuple of offset tuples) and kind of a value.
 
     Kinds: "dense"; "rows" (an arrays.Rows); "array" (a list of tensors); "raw" (anything else).
+    ``known`` holds the values themselves where they follow from shapes alone.
     """
 
-    __slots__ = ("shape", "dtype", "lod", "kind")
+    __slots__ = ("shape", "dtype", "lod", "kind", "known")
 
     def __init__(self, shape, dtype, lod=(), kind="dense"):
+        self.known = None
         self.shape = tuple(shape)
         self.dtype = np.dtype(dtype)
         self.lod = lod
@@ -171,6 +174,10 @@ class Meta:
 
 KIND_OF_TYPE = {VarType.SELECTED_ROWS: "rows", VarType.LOD_TENSOR_ARRAY: "array"}
 TYPE_OF_KIND = {kind: type for type, kind in KIND_OF_TYPE.items()}
+
+
+class NeedsValues(ProgramError):
+    """A shape depends on values that are not known while planning: the program must be interpreted."""
 
 
 class Call:
@@ -228,6 +235,20 @@ class Call:
     def lod(self, slot, index=0):
         """The LoD of the variable in a slot: a tuple of offset tuples, empty where there is none."""
         return self.meta(slot, index).lod
+
+    def known(self, slot, index=0):
+        """In ``infer``: the values of a small variable that others' shapes depend on, as a host array.
+
+        None while the program is built. A plan knows only what follows from shapes alone; where that is
+        not enough, the program is interpreted and the values are at hand.
+        """
+        name = self.name(slot, index)
+        value = self.meta_of(name).known
+        if value is None and self.concrete:
+            value = self.metas.value_now(name)
+            if value is None:
+                raise NeedsValues(f"{self.op}: the shape depends on the values of {name!r}")
+        return value
 
     def set(self, slot, shape, dtype=None, lod=None, index=0, kind="dense"):
         """In ``infer``: say what an output is.
