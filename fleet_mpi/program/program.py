@@ -169,14 +169,17 @@ def freeze_for_test(program):
     program.touch()
 
 
-def prune(program, targets):
-    """A copy with only the ops of block 0 that the target variables (or names) depend on."""
+def prune(program, targets, feeds=()):
+    """A copy with only the ops of block 0 that the target variables (or names) depend on.
+
+    What makes the variables named in ``feeds`` is left out: they will be fed.
+    """
     wanted = {one if isinstance(one, str) else one.name for one in targets}
     twin = copy_program(program)
     block = twin.global_block()
     kept = []
     for op in reversed(block.ops):
-        if wanted.intersection(op.output_arg_names):
+        if wanted.difference(feeds).intersection(op.output_arg_names):
             kept.append(op)
             wanted.update(op.input_arg_names)
             wanted.update(outside_names(twin, op))
