@@ -1,6 +1,6 @@
-"""Every environment variable the package reads: one table, typed, each read once.
+"""Every environment variable the package reads: one table, typed.
 
-Knows names and types only; what a setting means is the business of whoever asks for it.
+Read when asked for, not at import: scripts set PADDLE_* variables in their own first lines. Knows names and types only; what a setting means is the business of whoever asks for it.
 """
 
 import os
@@ -38,17 +38,22 @@ TABLE = (
             "number of CPU places that cpu_places() lists; 0: one"),
     Setting("DATA_HOME", str, "",
             "folder of the data sets; empty: ~/.cache/paddle/dataset"),
+    Setting("TRAINING_ROLE", str, "", "TRAINER or PSERVER"),
+    Setting("PADDLE_TRAINERS_NUM", int, 0, "how many workers the job has"),
+    Setting("PADDLE_TRAINER_ID", int, -1, "the number of this worker"),
+    Setting("PADDLE_TRAINER_ENDPOINTS", str, "", "the workers' labels, host:port, comma separated"),
+    Setting("PADDLE_PSERVERS_IP_PORT_LIST", str, "", "the servers' labels, host:port, comma separated"),
+    Setting("POD_IP", str, "", "this server's host in that list"),
+    Setting("PADDLE_PORT", str, "", "this server's port in that list"),
 )
 
 _BY_NAME = {setting.name: setting for setting in TABLE}
-_values = {}
+_overrides = {}
 
 
 def get(name):
     """The value of a setting of the table, as its type."""
-    if name not in _values:
-        _values[name] = _read(name)
-    return _values[name]
+    return _overrides[name] if name in _overrides else _read(name)
 
 
 @contextmanager
@@ -56,18 +61,18 @@ def override(**values):
     """Within the block, let settings have these values whatever the environment says."""
     for name in values:
         _find(name)
-    before = dict(_values)
-    _values.update(values)
+    before = dict(_overrides)
+    _overrides.update(values)
     try:
         yield
     finally:
-        _values.clear()
-        _values.update(before)
+        _overrides.clear()
+        _overrides.update(before)
 
 
 def put(name, value):
     """Let a setting have this value from now on, as ``set_flags`` of the original does."""
-    _values[_find(name).name] = value
+    _overrides[_find(name).name] = value
 
 
 def _find(name):
