@@ -7,7 +7,7 @@ number of dimensions, a row being ``table[id]``. Knows no optimizers and no vari
 
 import numpy as np
 
-from fleet_mpi.arrays import module_of
+from fleet_mpi.arrays import module_of, to_host
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels import kernel
 
@@ -33,7 +33,7 @@ def check_ids(ids, height):
 def refuse_bad(position, ids, height):
     """Turn the position that a kernel returned into an error, or into nothing."""
     if position != ALL_INSIDE:
-        wrong = int(ids.reshape(-1)[position])
+        wrong = int(to_host(ids.reshape(-1)[position:position + 1])[0])
         raise ProgramError(
             f"id {wrong} at position {position} of {ids.size} is outside the table of {height} rows: "
             f"expected 0 <= id < {height}. Make the table as high as the largest id plus one, or mend the ids.")
@@ -52,9 +52,9 @@ def scratch_size(count):
 @kernel
 def first_outside(ids, height):
     """The position of the first id that is not in [0, height), or -1."""
-    xp = module_of(ids)
     outside = ((ids < 0) | (ids >= height)).reshape(-1)
-    return int(xp.argmax(outside)) if ids.size and bool(outside.any()) else ALL_INSIDE
+    found = to_host(module_of(ids).flatnonzero(outside)[:1])
+    return int(found[0]) if found.size else ALL_INSIDE
 
 
 @kernel

@@ -7,7 +7,7 @@ keeps the order of operations written here. Scalars are rounded to the parameter
 typed language would. Knows no optimizers by name: ``update_rules`` does.
 """
 
-from fleet_mpi.arrays import module_of
+from fleet_mpi.arrays import module_of, to_host
 from fleet_mpi.kernels import kernel
 
 FTRL_SHIFT = 1e-10  # the original adds it to l1 and l2
@@ -246,7 +246,7 @@ def square_nodes(x, start):
         if position:
             level = min(level, (position & -position).bit_length() - 1)
         piece = line[position - start:position - start + (1 << level)]
-        nodes.append((level, position >> level, float(square_sum.reference(piece)[0])))
+        nodes.append((level, position >> level, float(to_host(square_sum.reference(piece))[0])))
         position += 1 << level
     return nodes
 

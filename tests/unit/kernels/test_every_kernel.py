@@ -1,4 +1,5 @@
-"""Every kernel in KERNELS: its numba version takes the same arguments and gives the same result.
+"""Every kernel in KERNELS: its numba version takes the same arguments and gives the same result, and its
+reference runs on device arrays.
 
 A family's test module may give ``KERNEL_CASES``: kernel name -> functions that make one argument tuple from a
 random generator; and ``KERNEL_TOLERANCES``: kernel name -> relative tolerance, where bits may differ.
@@ -16,6 +17,8 @@ import numpy as np
 import pytest
 
 import fleet_mpi.kernels as kernels
+from fleet_mpi.arrays import to_host
+from fleet_mpi.testing import DeviceArray, device
 
 HERE = pathlib.Path(__file__).parent
 
@@ -63,6 +66,17 @@ def assert_same(got, expected, tolerance, what):
         assert got == expected, what
 
 
+def assert_same_arguments(kernel, got, expected, tolerance):
+    names = inspect.signature(kernel.reference).parameters
+    for argument, one, other in zip(names, got, expected, strict=True):
+        if argument != "scratch":
+            assert_same(one, other, tolerance, f"{argument} of {kernel.name}")
+
+
+def on_host(value):
+    return to_host(value) if isinstance(value, DeviceArray) else value
+
+
 @pytest.mark.parametrize("family, name", all_kernels())
 def test_the_numba_version_takes_the_arguments_of_its_reference(family, name):
     kernel = kernels.KERNELS[family, name]
@@ -85,7 +99,14 @@ def test_the_numba_version_agrees_with_its_reference(family, name, make, toleran
     expected = kernel.reference(*expected_arguments)
     got = fast(*arguments)
     assert_same(got, expected, tolerance, f"what {name} returns")
-    names = inspect.signature(kernel.reference).parameters
-    for argument, one, other in zip(names, arguments, expected_arguments, strict=True):
-        if argument != "scratch":
-            assert_same(one, other, tolerance, f"{argument} of {name}")
+    assert_same_arguments(kernel, arguments, expected_arguments, tolerance)
+
+
+@pytest.mark.parametrize("family, name, make, tolerance", all_cases())
+def test_the_reference_gives_the_same_on_device_arrays(family, name, make, tolerance):
+    kernel = kernels.KERNELS[family, name]
+    expected_arguments = make(np.random.default_rng(5))
+    arguments = [device.array(one) if isinstance(one, np.ndarray) else one for one in expected_arguments]
+    expected = kernel.reference(*expected_arguments)
+    assert_same(on_host(kernel.reference(*arguments)), expected, None, f"what {name} returns")
+    assert_same_arguments(kernel, [on_host(one) for one in arguments], expected_arguments, None)

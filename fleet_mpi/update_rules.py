@@ -1,0 +1,398 @@
+"""The optimizers, in place on plain arrays: used by the optimizer ops and by the parameter servers alike.
+
+Every rule is called ``rule(param, grad, learning_rate, *states, **hypers)``. ``grad`` is an array of the
+parameter's shape or ``Rows``; rows are merged by id first. Learning rate and beta powers are arrays of
+shape [1], which may live on a device. Formulas and defaults are the original's. ``RULES`` describes each
+rule, so that ops and tables can be made from it. Knows no graph and no MPI.
+
+Rules are element by element, so slices of a variable give the bits of the whole. LARS and LAMB also need
+norms of whole variables: ``square_nodes`` of the slices, joined by ``join_squares``, give the same bits
+for any cut.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fleet_mpi.arrays import Rows, module_of, to_host
+from fleet_mpi.errors import ProgramError, UsageError, nearest
+from fleet_mpi.kernels import rows as row_kernels
+from fleet_mpi.kernels import update
+
+DGC_SMALLEST = 16384  # elements: the original compresses nothing below
+
+square_sum = update.square_sum
+square_nodes = update.square_nodes
+
+
+def sgd(param, grad, learning_rate):
+    """p -= lr g. Rows not mentioned stay."""
+    if isinstance(grad, Rows):
+        update.sgd_rows(*_table_and_rows(param, grad), learning_rate)
+    else:
+        update.sgd(*_lines(param, grad), learning_rate)
+
+
+def momentum(param, grad, learning_rate, velocity,
+             mu=0.9, use_nesterov=False, regularization_coeff=0.0, rescale_grad=1.0):
+    """v = mu v + g; p -= lr v, or lr (g + mu v) with Nesterov; g = rescale_grad grad + regularization_coeff p.
+
+    Rows not mentioned go on along their velocity.
+    """
+    hypers = (mu, use_nesterov, regularization_coeff, rescale_grad)
+    if isinstance(grad, Rows):
+        update.momentum_rows(*_table_and_rows(param, grad), _table(velocity), learning_rate, *hypers)
+    else:
+        update.momentum(*_lines(param, grad, velocity), learning_rate, *hypers)
+
+
+def lars_momentum(param, grad, learning_rate, velocity, mu=0.9, lars_coeff=0.001, lars_weight_decay=0.0005,
+                  epsilon=0.0, rescale_grad=1.0, squares=None):
+    """Momentum with a rate in the ratio of the norms of parameter and gradient.
+
+    ``squares`` are the two sums of squares, [1] float64 each, of the whole variable where ``param`` is a slice of
+    it. Rows not mentioned change as with a zero gradient.
+    """
+    param, grad, velocity = _lines(param, _dense(grad), velocity)
+    squares = squares or (square_sum(param), square_sum(grad))
+    update.lars(param, grad, velocity, learning_rate, *squares,
+                mu, lars_coeff, lars_weight_decay, epsilon, rescale_grad)
+
+
+def adagrad(param, grad, learning_rate, moment, epsilon=1e-6):
+    """m += g^2; p -= lr g / (sqrt(m) + epsilon). Rows not mentioned stay."""
+    if isinstance(grad, Rows):
+        update.adagrad_rows(*_table_and_rows(param, grad), _table(moment), learning_rate, epsilon)
+    else:
+        update.adagrad(*_lines(param, grad, moment), learning_rate, epsilon)
+
+
+def decayed_adagrad(param, grad, learning_rate, moment, decay=0.95, epsilon=1e-6):
+    """Adagrad with m = decay m + (1 - decay) g^2. Of rows not mentioned only the moment decays."""
+    update.decayed_adagrad(*_lines(param, _dense(grad), moment), learning_rate, decay, epsilon)
+
+
+def adam(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow,
+         beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_mode=False):
+    """Adam in the 2.x form: epsilon is scaled by sqrt(1 - beta2_pow) like the second moment.
+
+    The beta powers are multiplied after use. Rows not mentioned stay with ``lazy_mode``; else they change as
+    with a zero gradient.
+    """
+    adamw(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow, beta1, beta2, epsilon, 0.0, lazy_mode)
+
+
+def adamw(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow,
+          beta1=0.9, beta2=0.999, epsilon=1e-8, coeff=0.01, lazy_mode=False):
+    """p *= 1 - lr coeff, then Adam. Rows not mentioned stay with ``lazy_mode``, decay included."""
+    ones = (beta1_pow, beta2_pow, learning_rate)
+    if isinstance(grad, Rows):
+        update.adam_rows(*_table_and_rows(param, grad), _table(moment1), _table(moment2), *ones,
+                         beta1, beta2, epsilon, coeff, lazy_mode)
+    else:
+        update.adam(*_lines(param, grad, moment1, moment2), *ones, beta1, beta2, epsilon, coeff)
+
+
+def adamax(param, grad, learning_rate, moment, inf_norm, beta1_pow, beta1=0.9, beta2=0.999, epsilon=1e-8):
+    """n = max(|g|, beta2 n + epsilon); p -= lr / (1 - beta1_pow) m / n.
+
+    Rows not mentioned change as with a zero gradient.
+    """
+    update.adamax(*_lines(param, _dense(grad), moment, inf_norm), beta1_pow, learning_rate, beta1, beta2, epsilon)
+
+
+def adadelta(param, grad, learning_rate, avg_squared_grad, avg_squared_update,
+             rho=0.95, epsilon=1e-6, use_learning_rate=False):
+    """A step as large as recent steps were. Of rows not mentioned only the averages decay.
+
+    The original took a learning rate and ignored it up to 2.4; ``use_learning_rate`` multiplies the step by it.
+    """
+    rate = learning_rate if use_learning_rate else module_of(learning_rate).ones_like(learning_rate)
+    update.adadelta(*_lines(param, _dense(grad), avg_squared_grad, avg_squared_update), rate, rho, epsilon)
+
+
+def rmsprop(param, grad, learning_rate, momentum_acc, mean_square, mean_grad,
+            rho=0.95, epsilon=1e-6, momentum=0.0, centered=False):
+    """mom = momentum mom + lr g / sqrt(mean_square (- mean_grad^2 if centered) + epsilon); p -= mom.
+
+    Rows not mentioned change as with a zero gradient. ``mean_grad`` is left alone unless ``centered``.
+    """
+    if centered:
+        lines = _lines(param, _dense(grad), mean_square, momentum_acc, mean_grad)
+        update.centered_rmsprop(*lines, learning_rate, rho, epsilon, momentum)
+    else:
+        update.rmsprop(*_lines(param, _dense(grad), mean_square, momentum_acc), learning_rate, rho, epsilon, momentum)
+
+
+def ftrl(param, grad, learning_rate, squared, linear, l1=0.0, l2=0.0, lr_power=-0.5):
+    """Follow the regularised leader. Rows not mentioned stay (a dense zero would set them from ``linear``)."""
+    if isinstance(grad, Rows):
+        update.ftrl_rows(*_table_and_rows(param, grad), _table(squared), _table(linear), learning_rate,
+                         l1, l2, lr_power)
+    else:
+        update.ftrl(*_lines(param, grad, squared, linear), learning_rate, l1, l2, lr_power)
+
+
+def lamb(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow,
+         weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6):
+    """Adam's direction, scaled to the norm of the whole parameter. Rows not mentioned: as with a zero gradient."""
+    direction = lamb_direction(param, grad, moment1, moment2, beta1_pow, beta2_pow, weight_decay, beta1, beta2, epsilon)
+    lamb_step(param, direction, learning_rate, (square_sum(param), square_sum(direction)))
+
+
+def lamb_direction(param, grad, moment1, moment2, beta1_pow, beta2_pow,
+                   weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6):
+    """The first half of LAMB on a slice: moves moments and beta powers, returns the direction as a new line."""
+    lines = _lines(param, _dense(grad), moment1, moment2)
+    direction = module_of(param).empty_like(lines[0])
+    update.lamb_direction(*lines, beta1_pow, beta2_pow, direction, beta1, beta2, epsilon, weight_decay)
+    return direction
+
+
+def lamb_step(param, direction, learning_rate, squares):
+    """The second half: ``squares`` are the sums for the whole parameter and direction, [1] float64 each."""
+    update.lamb_step(*_lines(param, direction), learning_rate, *squares)
+
+
+def dgc_momentum(param, grad, learning_rate, velocity, u, v, step, mu=0.9, use_nesterov=False,
+                 rampup_begin_step=0, rampup_step=1, sparsity=(0.999,)):
+    """One worker's deep gradient compression: plain momentum at first, then SGD with the largest of v.
+
+    ``step`` ([1] int64) is read on the host, counts from 0 and moves on after use. Rows count as a dense gradient.
+    """
+    now = int(to_host(step)[0])
+    step += 1
+    grad = _dense(grad)
+    if now < rampup_begin_step:
+        momentum(param, grad, learning_rate, velocity, mu, use_nesterov)
+    else:
+        count = dgc_count(grad.size, now - rampup_begin_step, rampup_step, sparsity)
+        grad, u, v = _lines(grad, u, v)
+        chosen = module_of(grad).empty_like(grad)
+        update.dgc_select(grad, u, v, count, mu, use_nesterov, chosen)
+        sgd(param, chosen.reshape(param.shape), learning_rate)
+
+
+def dgc_count(size, steps_of_rampup, rampup_step, sparsity):
+    """How many of ``size`` elements are sent so many steps after the ramp-up began: at least one."""
+    period = min(len(sparsity) - 1, int(steps_of_rampup * len(sparsity) / rampup_step))
+    return max(1, int(size * (1.0 - sparsity[period])))
+
+
+def join_squares(nodes):
+    """The sum of squares of a whole variable, [1] float64, from the ``square_nodes`` of all its slices."""
+    stack, reached = [], 0
+    for level, index, value in sorted(nodes, key=lambda node: node[1] << node[0]):
+        if index << level != reached:
+            raise UsageError(f"the slices of a variable must meet: expected one at {reached}, got {index << level}")
+        reached += 1 << level
+        while stack and index & 1 and stack[-1][0] == level:
+            value = stack.pop()[1] + value
+            level, index = level + 1, index >> 1
+        stack.append((level, value))
+    total = 0.0
+    for _, value in reversed(stack):
+        total = value + total
+    return np.array([total])
+
+
+class MergedRows(Rows):
+    """Rows whose ids are unique and inside the table: rules take them as they are."""
+
+    __slots__ = ()
+
+
+class RowMerger:
+    """Merges rows by id into buffers that it keeps: what it returned is overwritten by its next call."""
+
+    def __init__(self):
+        self._ids = self._values = self._scratch = None
+
+    def __call__(self, rows):
+        """The rows summed by id, in order of first occurrence; ProgramError for an id outside the table."""
+        if isinstance(rows, MergedRows):
+            return rows
+        row_kernels.check_ids(rows.ids, rows.height)
+        self._make_room(rows)
+        count = row_kernels.merge_rows(rows.ids, rows.values, self._ids, self._values, self._scratch)
+        return MergedRows(self._ids[:count], self._values[:count], rows.height)
+
+    def _make_room(self, rows):
+        known = self._values
+        if (known is None or len(known) < len(rows) or known.dtype != rows.values.dtype
+                or known.shape[1:] != rows.values.shape[1:] or module_of(known) is not module_of(rows.values)):
+            xp = module_of(rows.values)
+            self._ids, self._values = xp.empty_like(rows.ids), xp.empty_like(rows.values)
+            self._scratch = row_kernels.merge_scratch(len(rows), xp)
+
+
+def merge(rows):
+    """The rows summed by id, as ``MergedRows`` in new arrays."""
+    return RowMerger()(rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """One array that a rule keeps with a parameter.
+
+    ``name`` is the original's accumulator name, ``slot`` its input slot in the op. ``initial`` is a number or
+    the name of the hyper-parameter that gives it. ``like_param`` tells shape and cut: else it is [1].
+    """
+
+    name: str
+    slot: str
+    initial: float | str = 0.0
+    like_param: bool = True
+    dtype: str | None = None  # None: the parameter's
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """What the ops and the servers must know of one update rule.
+
+    ``untouched_rows`` tells whether rows that a row gradient does not mention "stay", "change" as with a zero
+    gradient, or stay only with "lazy_mode". ``needs_whole``: a slice alone cannot be updated (norms, top-k).
+    ``setup`` are hyper-parameters that only give states their initial values. ``fused`` is the dense kernel
+    with the names of its arguments (or numbers), for ``bind``.
+    """
+
+    name: str
+    run: Callable
+    states: tuple[State, ...] = ()
+    hypers: Mapping = dataclasses.field(default_factory=dict)
+    untouched_rows: str = "change"
+    needs_whole: bool = False
+    setup: Mapping = dataclasses.field(default_factory=dict)
+    fused: tuple | None = None
+
+    def complete(self, hypers):
+        """What ``run`` takes: defaults filled in, each of its default's type (so that kernels compile once)."""
+        return self._filled(self.hypers, hypers)
+
+    def new_states(self, param, **hypers):
+        """The state arrays at their initial values, in the order of ``run``'s arguments, where ``param`` lies."""
+        hypers = self._filled({**self.hypers, **self.setup}, hypers)
+        return [self._new_state(state, param, hypers) for state in self.states]
+
+    def bind(self, param, grad, learning_rate, states, **hypers):
+        """The step over arrays that stay the same, as a call without arguments: a third of the time on small arrays."""
+        given = {"param": param, "grad": grad, "learning_rate": learning_rate, **self.complete(hypers)}
+        given |= {state.name: array for state, array in zip(self.states, states, strict=True)}
+        if self.fused is None or isinstance(grad, Rows):
+            return functools.partial(self.run, param, grad, learning_rate, *states, **self.complete(hypers))
+        shaped = ["param", "grad", *(state.name for state in self.states if state.like_param)]
+        given |= zip(shaped, _lines(*(given[name] for name in shaped)), strict=True)
+        fused, names = self.fused
+        return functools.partial(fused.pick(param), *(given[name] if isinstance(name, str) else name for name in names))
+
+    def _filled(self, known, given):
+        for name in given:
+            if name not in known:
+                raise UsageError(f"update rule {self.name!r} has no hyper-parameter {name!r}; {nearest(name, known)}")
+        return {name: type(default)(given.get(name, default)) for name, default in known.items()}
+
+    @staticmethod
+    def _new_state(state, param, hypers):
+        initial = hypers[state.initial] if isinstance(state.initial, str) else state.initial
+        shape = param.shape if state.like_param else (1,)
+        return module_of(param).full(shape, initial, dtype=state.dtype or param.dtype)
+
+
+BETA_POWERS = (State("beta1_pow_acc", "Beta1Pow", "beta1", like_param=False),
+               State("beta2_pow_acc", "Beta2Pow", "beta2", like_param=False))
+ADAM_STATES = (State("moment1", "Moment1"), State("moment2", "Moment2"), *BETA_POWERS)
+ADAM_HYPERS = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
+ADAM_ARGUMENTS = ("param", "grad", "moment1", "moment2", "beta1_pow_acc", "beta2_pow_acc", "learning_rate",
+                  "beta1", "beta2", "epsilon")
+VELOCITY = State("velocity", "Velocity")
+
+# Every rule by the original's op type.
+RULES = {rule.name: rule for rule in (
+    Rule("sgd", sgd, untouched_rows="stay", fused=(update.sgd, ("param", "grad", "learning_rate"))),
+    Rule("momentum", momentum, (VELOCITY,),
+         {"mu": 0.9, "use_nesterov": False, "regularization_coeff": 0.0, "rescale_grad": 1.0},
+         fused=(update.momentum, ("param", "grad", "velocity", "learning_rate",
+                                  "mu", "use_nesterov", "regularization_coeff", "rescale_grad"))),
+    Rule("lars_momentum", lars_momentum, (VELOCITY,),
+         {"mu": 0.9, "lars_coeff": 0.001, "lars_weight_decay": 0.0005, "epsilon": 0.0, "rescale_grad": 1.0},
+         needs_whole=True),
+    Rule("adagrad", adagrad, (State("moment", "Moment", "initial_accumulator_value"),), {"epsilon": 1e-6},
+         untouched_rows="stay", setup={"initial_accumulator_value": 0.0},
+         fused=(update.adagrad, ("param", "grad", "moment", "learning_rate", "epsilon"))),
+    Rule("decayed_adagrad", decayed_adagrad, (State("moment", "Moment"),), {"decay": 0.95, "epsilon": 1e-6}),
+    Rule("adam", adam, ADAM_STATES, {**ADAM_HYPERS, "lazy_mode": False}, untouched_rows="lazy_mode",
+         fused=(update.adam, (*ADAM_ARGUMENTS, 0.0))),
+    Rule("adamw", adamw, ADAM_STATES, {**ADAM_HYPERS, "coeff": 0.01, "lazy_mode": False}, untouched_rows="lazy_mode",
+         fused=(update.adam, (*ADAM_ARGUMENTS, "coeff"))),
+    Rule("adamax", adamax, (State("moment", "Moment"), State("inf_norm", "InfNorm"), BETA_POWERS[0]), ADAM_HYPERS),
+    Rule("adadelta", adadelta,
+         (State("_avg_squared_grad", "AvgSquaredGrad"), State("_avg_squared_update", "AvgSquaredUpdate")),
+         {"rho": 0.95, "epsilon": 1e-6, "use_learning_rate": False}),
+    Rule("rmsprop", rmsprop,
+         (State("momentum", "Moment"), State("mean_square", "MeanSquare"), State("mean_grad", "MeanGrad")),
+         {"rho": 0.95, "epsilon": 1e-6, "momentum": 0.0, "centered": False}),
+    Rule("ftrl", ftrl, (State("squared", "SquaredAccumulator"), State("linear", "LinearAccumulator")),
+         {"l1": 0.0, "l2": 0.0, "lr_power": -0.5}, untouched_rows="stay"),
+    Rule("lamb", lamb, ADAM_STATES, {"weight_decay": 0.01, **ADAM_HYPERS, "epsilon": 1e-6}, needs_whole=True),
+    Rule("dgc_momentum", dgc_momentum,
+         (VELOCITY, State("_dgc_u_", "U"), State("_dgc_v_", "V"),
+          State("dgc_step", "current_step", like_param=False, dtype="int64")),
+         {"mu": 0.9, "use_nesterov": False, "rampup_begin_step": 0, "rampup_step": 1, "sparsity": (0.999,)},
+         needs_whole=True),
+)}
+
+
+def _lines(param, *others):
+    """Each array as a line of the same memory, all as long as the parameter."""
+    size = param.size
+    lines = [param if param.ndim == 1 else _line(param)]
+    for one in others:
+        if one.size != size:
+            raise ProgramError(
+                f"an optimizer step needs arrays of the parameter's shape {param.shape}, got {one.shape}: "
+                f"do gradient and optimizer state belong to this parameter?")
+        lines.append(one if one.ndim == 1 else _line(one))
+    return lines
+
+
+def _line(array):
+    _refuse_gaps(array)
+    return array.ravel()
+
+
+def _table(array):
+    """An array as [rows, width] over the same memory."""
+    if array.ndim == 2:
+        return array
+    _refuse_gaps(array)
+    height = array.shape[0]
+    return array.reshape(height, array.size // height if height else 0)
+
+
+def _refuse_gaps(array):
+    """A line through an array with gaps would be a copy, and the step would be lost without a word."""
+    if not array.flags.c_contiguous:
+        raise ProgramError(
+            f"an optimizer step works in place on contiguous arrays, got shape {array.shape} with strides "
+            f"{array.strides}: pass the whole array or a contiguous part")
+
+
+def _table_and_rows(param, grad):
+    """The parameter as a table, then unique ids and their rows."""
+    merged = merge(grad)
+    table, values = _table(param), _table(merged.values)
+    if merged.height != table.shape[0] or len(merged) and values.shape[1] != table.shape[1]:
+        raise ProgramError(f"a row gradient must fit its parameter of shape {param.shape}, got {merged!r}")
+    return table, merged.ids, values
+
+
+def _dense(grad):
+    """The gradient as an array, rows that do not occur being zero."""
+    if not isinstance(grad, Rows):
+        return grad
+    merged = merge(grad)
+    dense = module_of(merged.values).zeros((merged.height, *merged.values.shape[1:]), merged.values.dtype)
+    dense[merged.ids] = merged.values
+    return dense
