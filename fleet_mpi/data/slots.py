@@ -243,7 +243,7 @@ def _parse_row(row, slots, leading, values, lengths):
         texts = row[at + 1:at + 1 + count]
         if len(texts) < count:
             raise UsageError(f"slot {slot.name!r}: {count} values announced, {len(texts)} there")
-        values[place].extend(_number(text, slot) for text in texts)
+        values[place].extend(_numbers(texts, slot))
         lengths[place].append(count)
         at += 1 + count
     if at != len(row):
@@ -262,6 +262,17 @@ def _count(text, slot):
         expected = f"a multiple of {math.prod(slot.inner)}" if slot.is_ragged else math.prod(slot.inner)
         raise UsageError(f"slot {slot.name!r}: expected {expected} values for shape {list(slot.inner)}, got {count}")
     return count
+
+
+def _numbers(texts, slot):
+    """The values of a slot: all at once where they are plain, else one by one to name the culprit."""
+    try:
+        numbers = list(map(float if slot.dtype.kind == "f" else int, texts))
+    except ValueError:
+        return [_number(text, slot) for text in texts]
+    if slot.dtype.kind == "f" or (max(numbers) < 2 ** 31 and min(numbers) >= -2 ** 31):
+        return numbers
+    return [_number(text, slot) for text in texts]
 
 
 def _number(text, slot):

@@ -70,16 +70,8 @@ def test(files=None, **options):
 
 def encode(line, hash_dim=HASH_DIM, python_hash=False):
     """One line as a sample: (float32 array of 13, [id] times 26, [label])."""
-    fields = line.rstrip("\n").split("\t")
-    if len(fields) != 40:
-        raise UsageError(f"a Criteo line has 40 fields between tabs, got {len(fields)}: {line[:60]!r}")
-    dense = np.array([0.0 if text == "" else (float(text) - least) / span
-                      for text, (least, span) in zip(fields[1:14], _SCALES)], np.float32)
-    if python_hash:
-        ids = [[hash(str(column) + text) % hash_dim] for column, text in zip(_COLUMNS, fields[14:])]
-    else:
-        ids = [[zlib.crc32(text.encode(), start) % hash_dim] for start, text in zip(_STARTS, fields[14:])]
-    return (dense, *ids, [int(fields[0])])
+    dense, *rest = _plain(line, hash_dim, python_hash)
+    return (np.array(dense, np.float32), *rest)
 
 
 def synthetic_lines(count, seed=0):
@@ -101,10 +93,23 @@ class CriteoGenerator(MultiSlotDataGenerator):
     def generate_sample(self, line):
         """The slots of one raw line, named as in ``SLOTS``."""
         def slots():
-            dense, *rest = encode(line)
-            yield list(zip(SLOTS, [[float(value) for value in dense], *rest]))
+            yield list(zip(SLOTS, _plain(line, HASH_DIM, False)))
 
         return slots
+
+
+def _plain(line, hash_dim, python_hash):
+    """The 28 fields of a line as lists of plain numbers."""
+    fields = line.rstrip("\n").split("\t")
+    if len(fields) != 40:
+        raise UsageError(f"a Criteo line has 40 fields between tabs, got {len(fields)}: {line[:60]!r}")
+    dense = [0.0 if text == "" else (float(text) - least) / span
+             for text, (least, span) in zip(fields[1:14], _SCALES)]
+    if python_hash:
+        ids = [[hash(str(column) + text) % hash_dim] for column, text in zip(_COLUMNS, fields[14:])]
+    else:
+        ids = [[zlib.crc32(text.encode(), start) % hash_dim] for start, text in zip(_STARTS, fields[14:])]
+    return [dense, *ids, [int(fields[0])]]
 
 
 def _paths(files):
