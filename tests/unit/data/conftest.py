@@ -1,9 +1,22 @@
 """A data folder of the test's own, and log lines that do not depend on other tests."""
 
+import logging
+
 import pytest
 
 from fleet_mpi import settings
 from fleet_mpi.data import notices
+
+
+@pytest.fixture(autouse=True)
+def logger_as_before():
+    """What ``notices.log`` sets up in a test is gone after it: others listen to the logger in their way."""
+    logger = logging.getLogger("fleet_mpi")
+    handlers, level, propagates = logger.handlers[:], logger.level, logger.propagate
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+    logger.propagate = propagates
 
 
 @pytest.fixture
