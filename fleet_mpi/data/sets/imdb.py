@@ -18,7 +18,7 @@ from fleet_mpi.data.sets.words import UNKNOWN, decode, made_up_words, vocabulary
 URL = "https://dataset.bj.bcebos.com/imdb%2FaclImdb_v1.tar.gz"
 MD5 = "7c2ac02c03563afcf9b574c7e56c153a"
 
-_ALL = re.compile(r"aclImdb/((train)|(test))/((pos)|(neg))/.*\.txt$")
+_ALL = re.compile(r"aclImdb/(train|test)/(pos|neg)/[^/]*\.txt$")
 _PUNCTUATION = string.punctuation.encode()
 _SYNTHETIC_COUNT = {"train": 1000, "test": 250}
 
