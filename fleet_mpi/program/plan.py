@@ -178,7 +178,7 @@ class Frame:
             self.metas[name] = Meta(array.shape, array.dtype, holder.tensor.lod_offsets)
             self.values[name] = array
         elif holder is not None and holder.value is not None:
-            self.metas[name] = Meta((), "float32", kind="raw")
+            self.metas[name] = _meta_of_value(holder.value)
             self.values[name] = holder.value
         else:
             raise MissingFeed(f"{op} reads {name!r}, which has no value: " + self._remedy(name, op))
