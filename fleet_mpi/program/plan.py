@@ -227,6 +227,13 @@ class Frame:
         return array
 
 
+def _meta_of_value(value):
+    """The Meta of what a scope holds besides arrays."""
+    if isinstance(value, arrays.Rows):
+        return Meta((value.height,) + tuple(value.values.shape[1:]), value.values.dtype, kind="rows")
+    return Meta((), "float32", kind="raw")
+
+
 def infer_all(ops, frame, nested=False):
     """Infer every op's outputs in order; returns for each op the metas it defines."""
     defined = []
@@ -409,7 +416,7 @@ def fetched_value(frame, name):
     if name not in frame.values:
         holder = frame.scope.find_var(name)
         if holder is None or holder.tensor.array is None:
-            known = [known for known in frame.values]
+            known = [*frame.program.global_block().vars, *frame.values]
             raise ProgramError(f"fetch_list: no variable {name!r} has a value in this program or scope; "
                                + registry.nearest(name, known))
         frame.resolve(name, None)
