@@ -10,8 +10,8 @@ import os
 import pickle
 from urllib.parse import unquote
 
-from fleet_mpi import settings
-from fleet_mpi.data import notices, safe_pickle
+from fleet_mpi import notices, settings
+from fleet_mpi.data import safe_pickle
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 
 

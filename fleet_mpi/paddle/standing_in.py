@@ -8,10 +8,9 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import logging
 import sys
 
-log = logging.getLogger("fleet_mpi")
+from fleet_mpi import notices
 
 
 def stand_in():
@@ -19,7 +18,7 @@ def stand_in():
     if any(isinstance(finder, Finder) for finder in sys.meta_path):
         return
     if _installed():
-        log.warning("a paddle is installed in this environment; fleet_mpi's names are used instead of it")
+        notices.log().warning("a paddle is installed in this environment; fleet_mpi's names are used instead of it")
     sys.meta_path.insert(0, Finder())
 
 

@@ -3,14 +3,12 @@
 A dataset is anything whose ``batches()`` yields feeds; reading ahead is its own business.
 """
 
-import logging
 import time
 
 import numpy as np
 
+from fleet_mpi import notices
 from fleet_mpi.errors import UsageError
-
-log = logging.getLogger("fleet_mpi")
 
 
 class FetchHandler:
@@ -25,7 +23,7 @@ class FetchHandler:
     def handler(self, res_dict):
         """Called with the latest values; override it."""
         for name, value in res_dict.items():
-            log.info("%s: %s", name, value)
+            notices.log().info("%s: %s", name, value)
 
     @staticmethod
     def help():
@@ -47,7 +45,7 @@ def run_over_dataset(executor, program, dataset, scope=None, fetch_list=None, fe
         wanted = (fetch_list if shown else []) + [var for _, var in watched]
         values = executor.run(program, feed=feed, fetch_list=wanted, scope=scope)
         if shown:
-            log.info("batch %d: %s", number, ", ".join(
+            notices.log().info("batch %d: %s", number, ", ".join(
                 f"{name}: {np.asarray(value).reshape(-1)[:8].tolist()}" for name, value in zip(names, values)))
         if fetch_handler is not None and time.monotonic() >= next_call:
             fetch_handler.handler(dict(zip((name for name, _ in watched), values[-len(watched):])))

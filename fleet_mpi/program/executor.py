@@ -1,11 +1,10 @@
 """Executor: runs programs. Finds or makes the plan for what is fed and fetched, and runs it."""
 
-import logging
 from collections import OrderedDict
 
 import numpy as np
 
-from fleet_mpi import arrays
+from fleet_mpi import arrays, notices
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program import scope as scopes
 from fleet_mpi.program.dataset_loop import run_over_dataset
@@ -16,7 +15,6 @@ from fleet_mpi.program.places import CPUPlace
 from fleet_mpi.program.plan import Clock, make_plan
 from fleet_mpi.program.program import Program, default_main_program
 
-log = logging.getLogger("fleet_mpi")
 
 # Plans kept per program and scope: ragged batches come with ever new shapes.
 MOST_PLANS = 16
@@ -52,7 +50,7 @@ class Compiled:
             if name in block.vars:
                 metas[name] = feed_meta(block.vars[name], value)
             else:
-                log.warning("feed: the program has no variable %r; it is passed over", name)
+                notices.log().warning("feed: the program has no variable %r; it is passed over", name)
         plan = make_plan(self.program, self.scope, metas, fetches, self.xp, self.clock, self.arena)
         if self.arena.generation != generation or len(self.plans) >= MOST_PLANS:
             self.plans.clear()
@@ -164,7 +162,7 @@ def _signature(feed):
 
 
 def _fetch_names(fetch_list):
-    if not fetch_list:
+    if fetch_list is None:
         return ()
     if not isinstance(fetch_list, (list, tuple)):
         fetch_list = [fetch_list]

@@ -1,14 +1,11 @@
 """Places: where a program runs. A GPU that is not there falls back to the CPU, in one log line."""
 
 import functools
-import logging
 
 import numpy as np
 
-from fleet_mpi import arrays, settings
+from fleet_mpi import arrays, notices, settings
 from fleet_mpi.errors import EnvironmentProblem
-
-log = logging.getLogger("fleet_mpi")
 
 
 class Place:
@@ -63,7 +60,7 @@ class CUDAPlace(Place):
             return xp
         if settings.get("FLEET_MPI_STRICT_DEVICE"):
             raise EnvironmentProblem(f"{self}: {problem}, and FLEET_MPI_STRICT_DEVICE is set")
-        _say_once(f"{self}: {problem}; running on the CPU instead")
+        notices.once(("place", self), f"{self}: {problem}; running on the CPU instead")
         return np
 
 
@@ -102,8 +99,3 @@ def cuda_places(device_ids=None):
         chosen = settings.get("FLAGS_selected_gpus")
         device_ids = [int(one) for one in chosen.split(",")] if chosen else range(cuda_device_count())
     return [CUDAPlace(one) for one in device_ids]
-
-
-@functools.lru_cache(maxsize=None)
-def _say_once(text):
-    log.warning(text)

@@ -14,6 +14,7 @@ LAYERS = (
     {"__init__"},
     {"errors"},
     {"settings", "arrays"},
+    {"notices"},
     {"kernels", "cluster"},
     {"update_rules"},
     {"program", "placement", "wire"},

@@ -7,7 +7,8 @@ import tarfile
 
 import numpy as np
 
-from fleet_mpi.data import home, notices, safe_pickle
+from fleet_mpi import notices
+from fleet_mpi.data import home, safe_pickle
 from fleet_mpi.data.sets import coloured_patterns
 from fleet_mpi.errors import UsageError
 

@@ -14,7 +14,8 @@ import zlib
 
 import numpy as np
 
-from fleet_mpi.data import home, notices
+from fleet_mpi import notices
+from fleet_mpi.data import home
 from fleet_mpi.data.multislot import MultiSlotDataGenerator
 from fleet_mpi.errors import UsageError
 

@@ -13,7 +13,8 @@ import tarfile
 import numpy as np
 
 from fleet_mpi import settings
-from fleet_mpi.data import home, notices
+from fleet_mpi import notices
+from fleet_mpi.data import home
 from fleet_mpi.data.readers import map_readers, xmap_readers
 from fleet_mpi.data.sets import coloured_patterns
 from fleet_mpi.data.sets.matlab_files import load_arrays

@@ -11,7 +11,8 @@ from collections import Counter
 
 import numpy as np
 
-from fleet_mpi.data import home, notices
+from fleet_mpi import notices
+from fleet_mpi.data import home
 from fleet_mpi.data.readers import cache
 from fleet_mpi.data.sets.words import UNKNOWN, decode, made_up_words, vocabulary_of
 

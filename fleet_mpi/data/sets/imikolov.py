@@ -9,7 +9,8 @@ from collections import Counter
 
 import numpy as np
 
-from fleet_mpi.data import home, notices
+from fleet_mpi import notices
+from fleet_mpi.data import home
 from fleet_mpi.data.sets.words import UNKNOWN, decode, made_up_words, vocabulary_of
 from fleet_mpi.errors import UsageError
 

@@ -9,7 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from fleet_mpi.data import home, notices
+from fleet_mpi import notices
+from fleet_mpi.data import home
 from fleet_mpi.errors import UsageError
 
 URL_PREFIX = "https://dataset.bj.bcebos.com/mnist/"

@@ -5,7 +5,8 @@ A sample is (13 features, 1 price), both float64; the first 80 % of the rows tra
 
 import numpy as np
 
-from fleet_mpi.data import home, notices
+from fleet_mpi import notices
+from fleet_mpi.data import home
 from fleet_mpi.errors import UsageError
 
 URL = "http://paddlemodels.bj.bcebos.com/uci_housing/housing.data"

@@ -3,11 +3,11 @@
 import pytest
 
 from fleet_mpi import settings
-from fleet_mpi.data import notices
+from fleet_mpi import notices
 from fleet_mpi.errors import EnvironmentProblem
 
 
-def test_a_stand_in_is_announced_once_per_set_on_stderr(data_home, capfd):
+def test_a_stand_in_is_announced_once_per_set_on_stderr(capfd):
     for _ in range(3):
         notices.stand_in("mnist", "strokes", "/somewhere")
     notices.stand_in("cifar", "stripes", "/somewhere")
@@ -16,7 +16,7 @@ def test_a_stand_in_is_announced_once_per_set_on_stderr(data_home, capfd):
     assert [line.split(":")[1].strip() for line in captured.err.splitlines()] == ["mnist", "cifar"]
 
 
-def test_a_script_that_configures_logging_does_not_double_the_lines(data_home, capfd):
+def test_a_script_that_configures_logging_does_not_double_the_lines(capfd):
     import logging
     root = logging.getLogger()
     handler = logging.StreamHandler()

@@ -1,4 +1,4 @@
-"""What the data code tells the user: log lines on stderr, never on stdout.
+"""What the package tells its user: log lines on stderr, never on stdout.
 
 Knows the logger's name and form; not what is said.
 """

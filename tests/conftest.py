@@ -1,0 +1,19 @@
+"""What every test starts from: nothing said yet, and the logger as it was."""
+
+import logging
+
+import pytest
+
+from fleet_mpi import notices
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_yet(monkeypatch):
+    """Notices are said once per process; for tests, once per test."""
+    monkeypatch.setattr(notices, "_said", set())
+    logger = logging.getLogger("fleet_mpi")
+    handlers, level, propagates = logger.handlers[:], logger.level, logger.propagate
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+    logger.propagate = propagates

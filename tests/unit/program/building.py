@@ -1,0 +1,42 @@
+"""Small programs for the tests of the engine, made from ops directly."""
+
+import numpy as np
+
+from fleet_mpi.program import unique_name
+from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.scope import global_scope
+
+
+def data(name, shape, dtype="float32", **fields):
+    """A fed variable."""
+    fields.setdefault("stop_gradient", True)
+    return default_main_program().global_block().create_var(name=name, shape=shape, dtype=dtype, is_data=True,
+                                                            **fields)
+
+
+def parameter(name, values):
+    """A parameter that already has values in the scope."""
+    values = np.asarray(values, "float32")
+    param = default_main_program().global_block().create_parameter(name=name, shape=values.shape)
+    global_scope().var(name).get_tensor().set(values)
+    return param
+
+
+def apply(type, inputs, out=None, slot="Out", **attrs):
+    """The output of one more op."""
+    block = default_main_program().current_block()
+    var = block.create_var(name=out or unique_name.generate(type), dtype=None)
+    block.append_op(type, inputs, {slot: var}, attrs)
+    return var
+
+
+def add(x, y, **attrs):
+    return apply("elementwise_add", {"X": x, "Y": y}, **attrs)
+
+
+def mul(x, y, **attrs):
+    return apply("elementwise_mul", {"X": x, "Y": y}, **attrs)
+
+
+def mean(x):
+    return apply("mean", {"X": x})
