@@ -100,3 +100,174 @@ class Assign:
         if part:
             made = walk.block.append_op("assign", {"X": grads["Out"]}, {"Out": [part]})
             walk.add(op.input("X")[0], part, made)
+
+
+def known_axis(k, slot):
+    """``axis`` of the variables in a slot, from 0 up."""
+    rank, axis = len(k.shape(slot)), k.attr("axis", 0)
+    if not -rank <= axis < rank:
+        k.fail(f"axis {axis} is outside variables of {rank} dimensions")
+    return axis % rank
+
+
+def cuts(axis, rank, sizes):
+    """An index for each of the pieces that lie one behind the other along an axis."""
+    found, start = [], 0
+    for size in sizes:
+        found.append((slice(None),) * axis + (slice(start, start + size),) + (slice(None),) * (rank - axis - 1))
+        start += size
+    return found
+
+
+def copies(xp, pairs):
+    """One call that copies each source into its target; a missing source is zeros."""
+    pairs = [(target, source) for target, source in pairs if target is not None]
+    for target, source in pairs:
+        if source is None:
+            return lambda: _copy_or_clear(xp, pairs)
+    copyto = xp.copyto
+
+    def run():
+        for target, source in pairs:
+            copyto(target, source)
+    return run
+
+
+def _copy_or_clear(xp, pairs):
+    for target, source in pairs:
+        if source is None:
+            target.fill(0)
+        else:
+            xp.copyto(target, source)
+
+
+@op("concat", "X*", attrs={"axis": 0})
+class Concat:
+    """The inputs one behind the other along ``axis``."""
+
+    def infer(k):
+        """The sizes along the axis add up; all others must agree."""
+        shapes = k.shapes("X")
+        axis = known_axis(k, "X")
+        out = list(shapes[0])
+        for shape in shapes[1:]:
+            if len(shape) != len(out) or any(a != b and -1 not in (a, b) and i != axis
+                                             for i, (a, b) in enumerate(zip(shape, out))):
+                k.fail(f"expected shapes that agree but for axis {axis}, got {[list(one) for one in shapes]}")
+            out = [b if a == -1 else a for a, b in zip(out, shape)]
+        sizes = [shape[axis] for shape in shapes]
+        out[axis] = -1 if -1 in sizes else sum(sizes)
+        k.set("Out", out, lod=() if axis == 0 and len(shapes) > 1 else None)
+
+    def run(k):
+        """One call for all."""
+        pieces, out, axis, concatenate = k.all("X"), k["Out"], known_axis(k, "X"), k.xp.concatenate
+        return lambda: concatenate(pieces, axis=axis, out=out)
+
+    def grad(k):
+        """Each input gets its piece."""
+        dout = k["Out@GRAD"]
+        axis = k.attr("axis", 0) % dout.ndim
+        shapes = [k.meta_of(name).shape for name in k.attrs["forward_vars"]["X"]]
+        indices = cuts(axis, dout.ndim, [shape[axis] for shape in shapes])
+        return copies(k.xp, [(dx, dout[index]) for dx, index in zip(k.all("X@GRAD"), indices)])
+
+
+@op("split", "X", "Out*", attrs={"num": 0, "sections": [], "axis": 0})
+class Split:
+    """X cut along ``axis``: into ``num`` equal pieces, or into ``sections``, one of which may be -1."""
+
+    def infer(k):
+        """The sizes of the pieces."""
+        shape, axis = list(k.shape("X")), known_axis(k, "X")
+        for i, size in enumerate(sections_of(k, shape[axis])):
+            k.set("Out", [*shape[:axis], size, *shape[axis + 1:]], index=i, lod=() if axis == 0 else None)
+
+    def run(k):
+        """Copy each piece."""
+        x, axis = k["X"], known_axis(k, "X")
+        indices = cuts(axis, x.ndim, sections_of(k, x.shape[axis]))
+        return copies(k.xp, [(out, x[index]) for out, index in zip(k.all("Out"), indices)])
+
+    def grad(k):
+        """The pieces' gradients put together again."""
+        dx = k["X@GRAD"]
+        axis = k.attr("axis", 0) % dx.ndim
+        indices = cuts(axis, dx.ndim, sections_of(k, dx.shape[axis], k.count("Out@GRAD")))
+        return copies(k.xp, [(dx[index], dout) for dout, index in zip(k.all("Out@GRAD"), indices)])
+
+
+def sections_of(k, size, count=None):
+    """The sizes of the pieces along the axis; -1 where only the run will tell."""
+    count = count or k.count("Out")
+    sections = list(k.attr("sections", ()))
+    if not sections:
+        if size >= 0 and size % count:
+            k.fail(f"{size} cannot be split into {count} equal pieces")
+        return [-1 if size < 0 else size // count] * count
+    if len(sections) != count or sections.count(-1) > 1:
+        k.fail(f"sections {sections} do not fit {count} outputs (at most one may be -1)")
+    if size >= 0 and -1 in sections:
+        sections[sections.index(-1)] = size - sum(one for one in sections if one != -1)
+    if size >= 0 and (sum(sections) != size or min(sections) < 0):
+        k.fail(f"sections {k.attr('sections')} do not add up to {size}")
+    return sections
+
+
+@op("stack", "X*", "Y", attrs={"axis": 0})
+class Stack:
+    """The inputs side by side along a new dimension ``axis``."""
+
+    def infer(k):
+        """One more dimension."""
+        shapes = k.shapes("X")
+        if any(len(shape) != len(shapes[0]) or any(a != b and -1 not in (a, b) for a, b in zip(shape, shapes[0]))
+               for shape in shapes):
+            k.fail(f"expected equal shapes, got {[list(one) for one in shapes]}")
+        out = list(shapes[0])
+        out.insert(new_axis(k, len(out)), len(shapes))
+        k.set("Y", out, lod=())
+
+    def run(k):
+        """One call for all."""
+        pieces, out, xp = k.all("X"), k["Y"], k.xp
+        axis = new_axis(k, pieces[0].ndim)
+        return lambda: xp.stack(pieces, axis=axis, out=out)
+
+    def grad(k):
+        """Each input gets its slice."""
+        dout = k["Y@GRAD"]
+        axis = new_axis(k, dout.ndim - 1)
+        return copies(k.xp, [(dx, dout[(slice(None),) * axis + (i, Ellipsis)]) for i, dx in enumerate(k.all("X@GRAD"))])
+
+
+def new_axis(k, rank):
+    """Where a dimension is put in, negative numbers counting from the end of the result."""
+    axis = k.attr("axis", 0)
+    if not -rank - 1 <= axis <= rank:
+        k.fail(f"axis {axis} is outside a result of {rank + 1} dimensions")
+    return axis % (rank + 1)
+
+
+@op("unstack", "X", "Y*", attrs={"axis": 0, "num": 0})
+class Unstack:
+    """X cut into slices along ``axis``, which is dropped."""
+
+    def infer(k):
+        """One dimension less."""
+        shape, axis = k.shape("X"), known_axis(k, "X")
+        if shape[axis] not in (-1, k.count("Y")):
+            k.fail(f"X {list(shape)} has {shape[axis]} slices along axis {axis}, but {k.count('Y')} outputs")
+        for i in range(k.count("Y")):
+            k.set("Y", shape[:axis] + shape[axis + 1:], index=i, lod=())
+
+    def run(k):
+        """Copy each slice."""
+        x, axis = k["X"], known_axis(k, "X")
+        return copies(k.xp, [(out, x[(slice(None),) * axis + (i, Ellipsis)]) for i, out in enumerate(k.all("Y"))])
+
+    def grad(k):
+        """The slices' gradients put together again."""
+        dx = k["X@GRAD"]
+        axis = k.attr("axis", 0) % dx.ndim
+        return copies(k.xp, [(dx[(slice(None),) * axis + (i, Ellipsis)], dout) for i, dout in enumerate(k.all("Y@GRAD"))])

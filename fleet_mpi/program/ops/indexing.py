@@ -1,0 +1,346 @@
+"""Ops that pick elements by position: slices, gather and scatter, one_hot, where."""
+
+import numpy as np
+
+from fleet_mpi.arrays import to_host
+from fleet_mpi.kernels import rows
+from fleet_mpi.program.ops.manipulation import axis_of, given_shape, product
+from fleet_mpi.program.registry import Meta, op
+from fleet_mpi.program.types import as_dtype
+
+LIMITS = "StartsTensor? EndsTensor? StartsTensorList* EndsTensorList*"
+
+
+def limits(k):
+    """axes, starts, ends and strides of a slice; None where only the run will tell."""
+    axes = k.attr("axes")
+    starts = given_shape(k, "starts", "StartsTensor", "StartsTensorList")
+    ends = given_shape(k, "ends", "EndsTensor", "EndsTensorList")
+    strides = given_shape(k, "strides", "StridesTensor", "StridesTensorList") or [1] * len(axes)
+    if not len(axes) == len(starts) == len(ends) == len(strides):
+        k.fail(f"axes {axes}, starts {starts}, ends {ends} and strides {strides} must be equally long")
+    return axes, starts, ends, strides
+
+
+def is_by_values(k):
+    """Whether start or end is a variable."""
+    return any(k.has(slot.rstrip("?*")) for slot in LIMITS.split())
+
+
+def slice_index(k, shape):
+    """The index that a slice means, in full for known sizes; clipped to them as Python's is."""
+    index = [slice(None)] * len(shape)
+    for axis, start, end, stride in zip(*limits(k)):
+        if stride == 0:
+            k.fail("a stride of 0 leads nowhere")
+        index[axis_of(k, axis, len(shape))] = slice(start, _end(start, end, stride, k, shape, axis), stride)
+    return tuple(index)
+
+
+def _end(start, end, stride, k, shape, axis):
+    """An end before the first element, when going backwards, is none at all."""
+    return None if stride < 0 and shape[axis] >= 0 and end < -shape[axis] else end
+
+
+def sliced_shape(k):
+    """The sizes after slicing, and after dropping the dimensions in ``decrease_axis``."""
+    shape = k.shape("Input")
+    unknown = is_by_values(k) and not k.concrete
+    out = []
+    for size, part in zip(shape, slice_index(k, shape)):
+        whole = part == slice(None)
+        out.append(size if whole else -1 if size < 0 or unknown else len(range(*part.indices(size))))
+    dropped = {axis_of(k, axis, len(shape)) for axis in k.attr("decrease_axis", ())}
+    for axis in dropped:
+        if out[axis] not in (1, -1):
+            k.fail(f"dimension {axis} of {list(shape)} has {out[axis]} element(s) left, so it cannot be dropped: "
+                   f"is the index inside the variable?")
+    return [size for i, size in enumerate(out) if i not in dropped] or [1]
+
+
+class Slice:
+    """A part of a variable: from ``starts`` to ``ends`` along ``axes``, by ``strides``."""
+
+    def infer(k):
+        """The sizes of the part."""
+        shape = sliced_shape(k)
+        axes = {axis_of(k, axis, len(k.shape("Input"))) for axis in k.attr("axes")}
+        k.set("Out", shape, k.dtype("Input"), lod=() if 0 in axes else None)
+
+    def run(k):
+        """Copy from a view."""
+        x, out, xp = k["Input"], k["Out"], k.xp
+        part = x[slice_index(k, x.shape)]
+        out = out.reshape(part.shape)
+        return lambda: xp.copyto(out, part)
+
+    def grad(k):
+        """Zeros around the part."""
+        dx, xp = k["Input@GRAD"], k.xp
+        part = dx[slice_index(k, dx.shape)]
+        dout = k["Out@GRAD"].reshape(part.shape)
+        return lambda: (dx.fill(0), xp.copyto(part, dout))
+
+
+LIMIT_ATTRS = {"axes": [], "starts": [], "ends": [], "infer_flags": [], "decrease_axis": []}
+op("slice", f"Input {LIMITS}", attrs=LIMIT_ATTRS)(Slice)
+op("strided_slice", f"Input {LIMITS} StridesTensor? StridesTensorList*", attrs={**LIMIT_ATTRS, "strides": []})(Slice)
+
+
+def refuse_outside(k, position, ids, height, what):
+    """Turn the position that a row kernel returned into an error that names the op, the id and the table."""
+    if position != rows.ALL_INSIDE:
+        wrong = int(to_host(ids.reshape(-1)[position:position + 1])[0])
+        k.fail(f"id {wrong} at position {position} is outside {what} of {height} rows: expected 0 <= id < {height}")
+
+
+def gather_call(k, table, ids, out, what, padding_idx=rows.NO_PADDING):
+    """The call that copies rows of a table by id."""
+    gather, height = rows.gather_rows.pick(table), table.shape[0]
+
+    def run():
+        bad = gather(table, ids, out, padding_idx)
+        if bad != rows.ALL_INSIDE:
+            refuse_outside(k, bad, ids, height, what)
+    return run
+
+
+def scatter_call(k, table, ids, values, what, padding_idx=rows.NO_PADDING):
+    """The call that clears a table and adds rows to it by id, in order."""
+    scatter, height = rows.scatter_add_rows.pick(table), table.shape[0]
+
+    def run():
+        table.fill(0)
+        bad = scatter(table, ids, values, padding_idx)
+        if bad != rows.ALL_INSIDE:
+            refuse_outside(k, bad, ids, height, what)
+    return run
+
+
+@op("gather", "X Index", attrs={"axis": 0, "overwrite": True}, grad_reads="Index")
+class Gather:
+    """The slices of X along ``axis`` at the positions in Index."""
+
+    def infer(k):
+        """As many slices as there are positions."""
+        shape, index = list(k.shape("X")), k.shape("Index")
+        if len(index) > 1 and (len(index) > 2 or index[1] != 1):
+            k.fail(f"expected Index of shape [n] or [n, 1], got {list(index)}")
+        axis = axis_of(k, k.attr("axis"), len(shape))
+        k.set("Out", shape[:axis] + [index[0]] + shape[axis + 1:], lod=())
+
+    def run(k):
+        """Rows by the row kernel; other dimensions by a copy of the part."""
+        x, index, out, xp = k["X"], k["Index"].reshape(-1), k["Out"], k.xp
+        axis = axis_of(k, k.attr("axis"), x.ndim)
+        if axis == 0:
+            return gather_call(k, x, index, out, f"variable {k.name('X')!r}")
+        return lambda: xp.copyto(out, xp.take(x, index, axis=axis))
+
+    def grad(k):
+        """Each position's gradient is added to where it came from."""
+        dx, dout, index, xp = k["X@GRAD"], k["Out@GRAD"], k["Index"].reshape(-1), k.xp
+        axis = k.attr("axis") % dx.ndim
+        if axis == 0:
+            return scatter_call(k, dx, index, dout, "the gradient")
+        where = (slice(None),) * axis + (index,)
+        return lambda: (dx.fill(0), xp.add.at(dx, where, dout))
+
+
+@op("gather_nd", "X Index", grad_reads="X Index")
+class GatherNd:
+    """The parts of X at the positions that the last dimension of Index names."""
+
+    def infer(k):
+        """Index's shape without its last dimension, then what is left of X's."""
+        shape, index = k.shape("X"), k.shape("Index")
+        if not 0 < index[-1] <= len(shape):
+            k.fail(f"the last dimension of Index {list(index)} must be between 1 and {len(shape)}, X's dimensions")
+        k.set("Out", tuple(index[:-1]) + tuple(shape[index[-1]:]), k.dtype("X"), lod=())
+
+    def run(k):
+        """Rows of X folded to as many dimensions as Index names."""
+        x, index = k["X"], k["Index"]
+        line, table = folded(k, x, index)
+        gather = gather_call(k, table, line, k["Out"].reshape(line.shape + table.shape[1:]), "X")
+        return lambda: (fold_index(k, x.shape, index, line), gather())
+
+    def grad(k):
+        """Each position's gradient is added to where it came from."""
+        dx, index, dout = k["X@GRAD"], k["Index"], k["Out@GRAD"]
+        line, table = folded(k, dx, index)
+        scatter = scatter_call(k, table, line, dout.reshape(line.shape + table.shape[1:]), "the gradient")
+        return lambda: (fold_index(k, dx.shape, index, line), scatter())
+
+
+def folded(k, x, index):
+    """Memory for one number per position, and X as a table of which it is the row."""
+    depth = index.shape[-1]
+    line = k.scratch((product(index.shape[:-1]),), np.int64)
+    return line, x.reshape((product(x.shape[:depth]),) + tuple(x.shape[depth:]))
+
+
+def fold_index(k, shape, index, line):
+    """Row numbers of the folded table; a position outside one dimension must not fall into the next row."""
+    columns = index.reshape(-1, index.shape[-1])
+    line.fill(0)
+    for j in range(index.shape[-1]):
+        column = columns[:, j]
+        refuse_outside(k, rows.first_outside(column, shape[j]), column, shape[j], f"dimension {j} of X")
+        k.xp.multiply(line, shape[j], line)
+        k.xp.add(line, column, line)
+
+
+@op("scatter", "X Ids Updates", attrs={"overwrite": True}, grad_reads="Ids Updates")
+class Scatter:
+    """X with the rows Ids replaced by Updates; with ``overwrite=False``, by their sums."""
+
+    def infer(k):
+        """As X."""
+        k.set("Out", k.shape("X"))
+
+    def run(k):
+        """Copy, then write the rows."""
+        x, updates, out, xp = k["X"], k["Updates"], k["Out"], k.xp
+        ids = k["Ids"].reshape(-1)
+        check = checked_ids(k, ids, x.shape[0])
+        if k.attr("overwrite"):
+            return lambda: (check(), xp.copyto(out, x), out.__setitem__(ids, updates))
+        return lambda: (check(), xp.copyto(out, x), out.__setitem__(ids, 0), xp.add.at(out, ids, updates))
+
+    def grad(k):
+        """X's rows that were replaced get none; the updates get their rows'."""
+        dx, dupdates, dout, xp = k["X@GRAD"], k["Updates@GRAD"], k["Out@GRAD"], k.xp
+        ids, calls = k["Ids"].reshape(-1), []
+        if dx is not None:
+            calls.append(lambda: (xp.copyto(dx, dout), dx.__setitem__(ids, 0)))
+        if dupdates is not None:
+            calls.append(gather_call(k, dout, ids, dupdates, "the gradient"))
+        return lambda: [call() for call in calls]
+
+
+def checked_ids(k, ids, height):
+    """The call that refuses ids outside a table."""
+    first = rows.first_outside.pick(ids)
+    return lambda: refuse_outside(k, first(ids, height), ids, height, f"variable {k.name('X')!r}")
+
+
+ONE_HOT = {"depth": 1, "dtype": "float32", "allow_out_of_range": False}
+
+
+class OneHot:
+    """1 at the place that the id names, 0 elsewhere."""
+
+    def infer(k):
+        """``depth`` behind the ids' dimensions; the first form replaces a last dimension of 1."""
+        shape = list(k.shape("X"))
+        if k.op.type == "one_hot":
+            if shape[-1:] != [1]:
+                k.fail(f"expected X of shape [..., 1], got {shape}; one_hot_v2 takes any")
+            shape.pop()
+        k.set("Out", shape + [k.attr("depth")], as_dtype(k.attr("dtype")))
+
+    def run(k):
+        """Compare with the numbers from 0 up."""
+        ids, out, xp, depth = k["X"].reshape(-1, 1), k["Out"], k.xp, k.attr("depth")
+        numbers, table = xp.arange(depth, dtype=ids.dtype), out.reshape(-1, depth)
+        if k.attr("allow_out_of_range"):
+            return lambda: xp.equal(ids, numbers, out=table)
+        check = checked_ids(k, ids.reshape(-1), depth)
+        return lambda: (check(), xp.equal(ids, numbers, out=table))
+
+
+op("one_hot", "X", attrs=ONE_HOT)(OneHot)
+op("one_hot_v2", "X", attrs=ONE_HOT)(OneHot)
+
+
+@op("shard_index", "X", attrs={"index_num": 1, "nshards": 1, "shard_id": 0, "ignore_value": -1})
+class ShardIndex:
+    """Ids of one shard counted from its start; those of other shards become ``ignore_value``."""
+
+    def infer(k):
+        """As X."""
+        if not 0 <= k.attr("shard_id") < k.attr("nshards"):
+            k.fail(f"expected 0 <= shard_id < nshards, got {k.attr('shard_id')} and {k.attr('nshards')}")
+        k.set("Out", k.shape("X"))
+
+    def run(k):
+        """Subtract the start, then cover what is outside."""
+        x, out, xp = k["X"], k["Out"], k.xp
+        size = -(-k.attr("index_num") // k.attr("nshards"))
+        start, ignored = size * k.attr("shard_id"), k.attr("ignore_value")
+
+        def run():
+            xp.subtract(x, start, out)
+            out[(x < start) | (x >= start + size)] = ignored
+        return run
+
+
+@op("where", "Condition X Y", grad_reads="Condition")
+class Where:
+    """X where the condition is true, Y elsewhere."""
+
+    def infer(k):
+        """All three have one shape."""
+        shapes = [k.shape(slot) for slot in ("Condition", "X", "Y")]
+        if any(len(shape) != len(shapes[0]) or any(a != b and -1 not in (a, b) for a, b in zip(shape, shapes[0]))
+               for shape in shapes):
+            k.fail(f"expected equal shapes of Condition, X and Y, got {[list(one) for one in shapes]}")
+        k.set("Out", shapes[1], k.dtype("X"))
+
+    def run(k):
+        """Two copies."""
+        condition, x, y, out, copyto = k["Condition"], k["X"], k["Y"], k["Out"], k.xp.copyto
+        return lambda: (copyto(out, y), copyto(out, x, where=condition))
+
+    def grad(k):
+        """To whoever was chosen."""
+        condition, dout, copyto, calls = k["Condition"], k["Out@GRAD"], k.xp.copyto, []
+        dx, dy, invert = k["X@GRAD"], k["Y@GRAD"], k.xp.logical_not
+        if dx is not None:
+            calls.append(lambda: (dx.fill(0), copyto(dx, dout, where=condition)))
+        if dy is not None:
+            calls.append(lambda: (dy.fill(0), copyto(dy, dout, where=invert(condition))))
+        return lambda: [call() for call in calls]
+
+
+def put_found(k, slot, array):
+    """Let an output whose shape depends on values be this array."""
+    k.put(slot, array, meta=Meta(array.shape, array.dtype))
+
+
+@op("where_index", "Condition", dynamic=True)
+class WhereIndex:
+    """The positions at which the condition is true, one a row, int64."""
+
+    def infer(k):
+        """How many is known when it runs."""
+        k.set("Out", [-1, len(k.shape("Condition"))], np.int64, lod=())
+
+    def run(k):
+        """Find them."""
+        condition, xp = k["Condition"], k.xp
+        return lambda: put_found(k, "Out", xp.stack(xp.nonzero(condition), axis=1).astype("int64"))
+
+
+@op("unique", "X", "Out Index? Count?", attrs={"dtype": "int64"}, dynamic=True)
+class Unique:
+    """The distinct elements in order of first occurrence, and for each element which one it is."""
+
+    def infer(k):
+        """How many is known when it runs."""
+        k.set("Out", [-1], lod=())
+        k.set("Index", k.shape("X"), as_dtype(k.attr("dtype")), lod=())
+        k.set("Count", [-1], as_dtype(k.attr("dtype")), lod=())
+
+    def run(k):
+        """Sort by value, then back to first occurrence."""
+        x, xp, dtype = k["X"].reshape(-1), k.xp, as_dtype(k.attr("dtype"))
+
+        def run():
+            values, first, index, count = xp.unique(x, return_index=True, return_inverse=True, return_counts=True)
+            order = xp.argsort(first)
+            put_found(k, "Out", values[order])
+            put_found(k, "Index", xp.argsort(order)[index.reshape(-1)].astype(dtype))
+            put_found(k, "Count", count[order].astype(dtype))
+        return run
