@@ -364,9 +364,9 @@ def _line(array):
 
 def _table(array):
     """An array as [rows, width] over the same memory."""
+    _refuse_gaps(array)
     if array.ndim == 2:
         return array
-    _refuse_gaps(array)
     height = array.shape[0]
     return array.reshape(height, array.size // height if height else 0)
 

@@ -259,6 +259,8 @@ def test_an_array_with_gaps_is_refused_where_a_copy_would_lose_the_step():
     param = np.zeros((4, 6))[:, ::2]
     with pytest.raises(ProgramError, match="contiguous"):
         update_rules.sgd(param, np.ones((4, 3)), np.array([0.1]))
+    with pytest.raises(ProgramError, match="contiguous"):
+        update_rules.sgd(param, Rows(np.array([1]), np.ones((1, 3)), 4), np.array([0.1]))
 
 
 def test_adagrad_starts_from_the_given_moment():
