@@ -1,0 +1,50 @@
+"""Loops of activations: the compiled versions, and the error function against the C library's."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fleet_mpi.kernels import activation
+
+
+def backward_case(shape, dtype):
+    def make(rng):
+        out = np.maximum(rng.standard_normal(shape), 0).astype(dtype)
+        return out, rng.standard_normal(shape).astype(dtype), np.empty(shape, dtype)
+    return make
+
+
+def in_place_case(shape, dtype):
+    return lambda rng: backward_case(shape, dtype)(rng)[:2]
+
+
+def erf_case(dtype):
+    return lambda rng: ((rng.standard_normal((3, 50)) * 3).astype(dtype), np.empty((3, 50), dtype))
+
+
+SHAPES = [((0,), np.float32), ((7,), np.float32), ((3, 5, 2), np.float64), ((40, 33), np.float32)]
+KERNEL_CASES = {
+    "relu_backward": [backward_case(*case) for case in SHAPES],
+    "relu_backward_in_place": [in_place_case(*case) for case in SHAPES],
+    "erf": [erf_case(np.float32), erf_case(np.float64)],
+}
+KERNEL_TOLERANCES = {"erf": 2e-6}
+
+
+def test_the_gradient_passes_where_the_output_is_above_zero():
+    out, dout = np.array([0.0, 2.0, 0.0, 1.0]), np.array([5.0, 6.0, np.inf, -7.0])
+    dx = np.empty(4)
+    activation.relu_backward(out, dout, dx)
+    assert dx.tolist() == [0.0, 6.0, 0.0, -7.0]
+    activation.relu_backward_in_place(out, dout)
+    assert dout.tolist() == dx.tolist()
+
+
+@pytest.mark.parametrize("version", ["reference", "numba"])
+def test_erf_equals_the_one_of_the_c_library(version):
+    run = activation.erf.reference if version == "reference" else activation.erf.version("numba")
+    x = np.concatenate([np.linspace(-7, 7, 701), [0.0, 1e-30, -1e-9, 50.0, -np.inf, np.inf]])
+    want = np.array([math.erf(value) for value in x])
+    run(x, x)  # in place
+    np.testing.assert_allclose(x, want, rtol=2e-14, atol=1e-300)
