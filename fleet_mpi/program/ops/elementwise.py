@@ -5,6 +5,7 @@ dimensions from that one on: [2, 3, 4, 5] + [3, 4] with axis 1.
 """
 
 from fleet_mpi.program.registry import op
+from fleet_mpi.program.types import is_float
 
 
 def aligned(shape, rank, axis):
@@ -56,8 +57,8 @@ def reducer(k, slot, value_shape, aligned_shape):
     axes = tuple(i for i, (n, full) in enumerate(zip(shape, value_shape)) if n == 1 and full != 1)
     if not axes:
         return lambda value: xp.copyto(target, value.reshape(target.shape))
-    return lambda value: xp.sum(value, axis=axes, out=target.reshape(
-        tuple(n for i, n in enumerate(shape) if i not in axes)))
+    summed = target.reshape(tuple(n for i, n in enumerate(shape) if i not in axes))
+    return lambda value: xp.sum(value, axis=axes, out=summed)
 
 
 def shapes_of(k):
@@ -174,9 +175,20 @@ class Mul:
 
 @binary("div", grad_reads="X Y Out")
 class Div:
-    """X / Y."""
+    """X / Y; of integers the whole part of the quotient."""
 
-    run = plain_run("divide")
+    def run(k):
+        """One pass; integers go through floating-point numbers."""
+        if is_float(k.dtype("X")):
+            return plain_run("divide")(k)
+        (x, y), out, xp = operands(k), k["Out"], k.xp
+        quotient = k.scratch(out.shape, "float64")
+
+        def run():
+            xp.divide(x, y, quotient)
+            xp.trunc(quotient, quotient)
+            xp.copyto(out, quotient, casting="unsafe")
+        return run
 
     def grad(k):
         """dX = dOut / Y, dY = -dOut * Out / Y."""
@@ -189,6 +201,14 @@ class Div:
         return product_rule(k, {"X": lambda out: xp.divide(dout, y, out), "Y": for_y})
 
 
+def where(xp, compare, x, y, dout):
+    """A term for ``product_rule``: the output's gradient where the comparison holds, else 0."""
+    def term(out):
+        compare(x, y, out)
+        xp.multiply(out, dout, out)
+    return term
+
+
 @binary("max", grad_reads="X Y")
 class Max:
     """The larger of X and Y; a tie's gradient goes to Y."""
@@ -198,8 +218,7 @@ class Max:
     def grad(k):
         """The output's gradient goes to the operand that was chosen."""
         (x, y), dout, xp = operands(k), k["Out@GRAD"], k.xp
-        return product_rule(k, {"X": lambda out: xp.multiply(dout, x > y, out),
-                                "Y": lambda out: xp.multiply(dout, x <= y, out)})
+        return product_rule(k, {"X": where(xp, xp.greater, x, y, dout), "Y": where(xp, xp.less_equal, x, y, dout)})
 
 
 @binary("min", grad_reads="X Y")
@@ -211,8 +230,7 @@ class Min:
     def grad(k):
         """The output's gradient goes to the operand that was chosen."""
         (x, y), dout, xp = operands(k), k["Out@GRAD"], k.xp
-        return product_rule(k, {"X": lambda out: xp.multiply(dout, x < y, out),
-                                "Y": lambda out: xp.multiply(dout, x >= y, out)})
+        return product_rule(k, {"X": where(xp, xp.less, x, y, dout), "Y": where(xp, xp.greater_equal, x, y, dout)})
 
 
 @binary("pow", grad_reads="X Y Out")
