@@ -126,8 +126,9 @@ class Walk:
                  for slot in definition.grad_reads}
         inputs = {slot: names for slot, names in reads.items() if names}
         inputs.update({slot + GRAD: names for slot, names in grads.items() if any(names)})
+        takes = find(op.type + "_grad").outputs
         outputs = {slot + GRAD: [self.contribution(name) for name in names]
-                   for slot, names in op.inputs.items()}
+                   for slot, names in op.inputs.items() if slot + GRAD in takes}
         outputs = {slot: names for slot, names in outputs.items() if any(names)}
         if not outputs:
             return

@@ -65,7 +65,8 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", **traits):
 
     Traits: ``view`` = {"Out": "X"}, the output may be a view of the input (run says so with
     ``k.put``); ``inplace`` = {"Out": "X"}, the output may lie in the input's memory;
-    ``grad_inplace`` the same for the gradient; ``effect``, runs even if nobody reads it;
+    ``grad_inplace`` the same for the gradient; ``no_grad`` = "Label", inputs that get none, float or
+    not; ``effect``, runs even if nobody reads it;
     ``dynamic``, output shapes depend on values, so the block is interpreted op by op; ``constant``, the
     output depends on attributes alone.
     """
@@ -113,7 +114,8 @@ def _grad_definition(forward):
     known = {**forward.inputs, **forward.outputs}
     reads = {slot: "*" if known.get(slot) == "*" else "?" for slot in forward.grad_reads}
     made.inputs = {**reads, **{slot + GRAD: "*" if mark == "*" else "?" for slot, mark in forward.outputs.items()}}
-    made.outputs = {slot + GRAD: "*" if mark == "*" else "?" for slot, mark in forward.inputs.items()}
+    made.outputs = {slot + GRAD: "*" if mark == "*" else "?" for slot, mark in forward.inputs.items()
+                    if slot not in forward.traits.get("no_grad", "").split()}
     made.attrs = forward.attrs
     made.infer = forward.infer_grad or infer_like_forward
     made.run = forward.grad
