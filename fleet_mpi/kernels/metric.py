@@ -28,6 +28,29 @@ def add_to_histograms(scores, labels, positive, negative):
 
 
 @kernel
+def add_to_sliding_histograms(scores, labels, positive, negative, steps):
+    """Count as ``add_to_histograms``, over the last ``steps`` calls only; 0 steps: over all.
+
+    The states are lines: a histogram per remembered call, their sum, and the number of calls.
+    Returns the position of the first score outside [0, 1], or -1.
+    """
+    if steps == 0:
+        return add_to_histograms.reference(scores, labels, positive, negative)
+    xp = module_of(scores)
+    bins = (positive.shape[0] - 1) // (steps + 1)
+    fresh = xp.zeros((2, bins), positive.dtype)
+    add_to_histograms.reference(scores, labels, fresh[0], fresh[1])
+    for state, counts in ((positive, fresh[0]), (negative, fresh[1])):
+        remembered, summed = state[:steps * bins].reshape(steps, bins), state[steps * bins:(steps + 1) * bins]
+        # The place stays on the device, as an index array of one element.
+        place = state[-1:] % steps
+        summed += counts - xp.take(remembered, place, axis=0).reshape(bins)
+        remembered[place] = counts.reshape(1, bins)
+        state[-1:] += 1
+    return -1
+
+
+@kernel
 def area_under_roc(positive, negative, out):
     """The area by trapezoids from the highest bin down, as a share of positives x negatives where both occur."""
     xp = module_of(positive)

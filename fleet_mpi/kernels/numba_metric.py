@@ -16,6 +16,23 @@ def add_to_histograms(scores, labels, positive, negative):
     return bad
 
 
+def add_to_sliding_histograms(scores, labels, positive, negative, steps):
+    """The oldest call's histogram makes room for this one's."""
+    if steps == 0:
+        return add_to_histograms(scores, labels, positive, negative)
+    bad = _first_outside(scores)
+    if bad < 0:
+        bins = (positive.size - 1) // (steps + 1)
+        _forget(positive, bins, steps)
+        _forget(negative, bins, steps)
+        place = int(positive[-1]) % steps
+        here = slice(place * bins, (place + 1) * bins)
+        _add(scores, labels, positive[here], negative[here])
+        _remember(positive, bins, steps)
+        _remember(negative, bins, steps)
+    return bad
+
+
 def area_under_roc(positive, negative, out):
     """One pass over both histograms."""
     out[...] = _area(positive, negative)
@@ -49,6 +66,22 @@ def _add(scores, labels, positive, negative):
             positive[at] += 1
         elif labels[i] == 0:
             negative[at] += 1
+
+
+@compiled
+def _forget(state, bins, steps):
+    start, total = (state[-1] % steps) * bins, steps * bins
+    for i in range(bins):
+        state[total + i] -= state[start + i]
+        state[start + i] = 0
+
+
+@compiled
+def _remember(state, bins, steps):
+    start, total = (state[-1] % steps) * bins, steps * bins
+    for i in range(bins):
+        state[total + i] += state[start + i]
+    state[-1] += 1
 
 
 @compiled
