@@ -107,7 +107,8 @@ def adadelta(param, grad, learning_rate, avg_squared_grad, avg_squared_update,
              rho=0.95, epsilon=1e-6, use_learning_rate=False):
     """A step as large as recent steps were. Of rows not mentioned only the averages decay.
 
-    The original took a learning rate and ignored it up to 2.4; ``use_learning_rate`` multiplies the step by it.
+    The original's 1.x and early 2.x kernels ignore the learning rate; later ones multiply the step by it, as
+    ``use_learning_rate`` does.
     """
     rate = learning_rate if use_learning_rate else module_of(learning_rate).ones_like(learning_rate)
     update.adadelta(*_lines(param, _dense(grad), avg_squared_grad, avg_squared_update), rate, rho, epsilon)
