@@ -1,0 +1,6 @@
+"""Optimizers: classes that add backward and update ops to a program.
+
+``base`` is what all share, ``plain`` those that are only an update rule (1.x argument lists), ``paddle2``
+the same with the lists of 2.x, ``compressed`` DGC, ``wrappers`` and the files it names what wraps
+another optimizer, ``lr`` the schedulers of 2.x.
+"""

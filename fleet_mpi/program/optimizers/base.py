@@ -1,0 +1,219 @@
+"""Optimizer: from a loss to the ops that update its parameters.
+
+``minimize`` adds the backward ops, then for all (parameter, gradient) pairs, sorted by parameter name:
+clipping, regularisation, one update op each. All these ops carry the role Optimize and, as
+``op_role_var``, the parameter and the gradient as backward gave it. The arithmetic is in
+``update_rules``; a subclass says which op, which states and which attributes.
+"""
+
+from contextlib import contextmanager
+
+from fleet_mpi.errors import NotBuilt, UsageError, nearest
+from fleet_mpi.program import program as programs
+from fleet_mpi.program import unique_name
+from fleet_mpi.program.backward import append_backward
+from fleet_mpi.program.clip import append_gradient_clip_ops
+from fleet_mpi.program.initializers import Constant
+from fleet_mpi.program.optimizers.learning_rate import LearningRate
+from fleet_mpi.program.ops.optimize import attributes, out_slot
+from fleet_mpi.program.regularizers import append_regularization_ops
+from fleet_mpi.program.unique_name import name_scope
+from fleet_mpi.program.variable import Variable
+from fleet_mpi.update_rules import RULES
+
+
+class Optimizer:
+    """Base of all: a subclass names its update rule (an entry of ``update_rules.RULES``) in ``type``."""
+
+    type = None
+
+    def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None, **hypers):
+        self.learning_rate = LearningRate(learning_rate, type(self).__name__)
+        self.hypers = checked_hypers(type(self).__name__, hypers)
+        self._parameter_list = list(parameter_list) if parameter_list is not None else None
+        self.regularization = regularization
+        self._grad_clip = grad_clip
+        self._name = name
+        self._accumulators = {}
+        self._opti_name_list = []
+        self._rate_dtype = "float32"
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, grad_clip=None):
+        """Add backward and update ops to the loss's program; returns (update ops, [(parameter, gradient)])."""
+        pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
+        own_clip = self._grad_clip
+        self._grad_clip = grad_clip if grad_clip is not None else own_clip
+        try:
+            return self.apply_optimize(loss, startup_program, pairs), pairs
+        finally:
+            self._grad_clip = own_clip
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """Add the backward ops only; returns [(parameter, gradient)]."""
+        wanted = parameter_list if parameter_list is not None else self._parameter_list
+        with programs_of(loss, startup_program):
+            return append_backward(loss, wanted, no_grad_set, callbacks)
+
+    def apply_optimize(self, loss, startup_program, params_grads):
+        """Add the update ops for these pairs to the loss's program; returns them."""
+        with programs_of(loss, startup_program):
+            return self.apply_gradients(params_grads)
+
+    def apply_gradients(self, params_grads):
+        """Clip, regularise and update with these pairs, in the default programs; returns the update ops."""
+        pairs = sorted(params_grads, key=lambda pair: pair[0].name)
+        if not pairs:
+            raise UsageError(f"{type(self).__name__}: no parameter gets a gradient: does the loss depend on a "
+                             f"trainable parameter (stop_gradient, trainable, parameter_list)?")
+        given = [grad for _, grad in pairs]
+        if self._grad_clip is not None:
+            pairs = self._grad_clip(pairs)
+        else:
+            pairs = append_gradient_clip_ops(pairs)
+        source_of = {new.name: old.name for (_, new), old in zip(pairs, given) if old is not None}
+        pairs = self._regularize(pairs, source_of)
+        sources = [(param, old) for (param, _), old in zip(pairs, given)]
+        return self._create_optimization_pass(pairs, sources)
+
+    def _regularize(self, pairs, source_of):
+        return append_regularization_ops(pairs, self.regularization, source_of)
+
+    def _create_optimization_pass(self, parameters_and_grads, marked_as=None):
+        """Add states, learning rate and one update op per pair; ``marked_as`` are the pairs for op_role_var."""
+        program = programs.default_main_program()
+        block = program.current_block()
+        start = len(block.ops)
+        pairs = [(param, grad) for param, grad in parameters_and_grads if grad is not None and param.trainable]
+        marks = {param.name: mark for param, mark in marked_as or pairs}
+        self._rate_dtype = "float64" if any(param.dtype == "float64" for param, _ in pairs) else "float32"
+        self._create_global_learning_rate()
+        self._create_accumulators(block, [param for param, _ in pairs])
+        for param, grad in pairs:
+            with program._optimized_guard([param, marks[param.name]]), name_scope("optimizer"):
+                self._append_optimize_op(block, (param, grad))
+        self._finish_update(block, pairs)
+        program.touch()
+        return block.ops[start:]
+
+    def _append_optimize_op(self, block, param_and_grad):
+        """Add the update op of one pair."""
+        param, grad = param_and_grad
+        inputs = {"Param": [param], "Grad": [grad],
+                  "LearningRate": [self._create_param_lr(param_and_grad)]}
+        outputs = {"ParamOut": [param]}
+        for state in self._states_of(param):
+            held = self._get_accumulator(state.name, param)
+            inputs[state.slot] = outputs[out_slot(state.slot)] = [held]
+        inputs.update(self.op_inputs(param))
+        return block.append_op(self._rule_of(param).name, inputs, outputs, self.op_attrs(param))
+
+    def _rule_of(self, param):
+        return RULES[self.type]
+
+    def _states_of(self, param):
+        return self._rule_of(param).states
+
+    def op_inputs(self, param):
+        """Further inputs of the update op."""
+        return {}
+
+    def op_attrs(self, param):
+        """The attributes of a parameter's update op."""
+        rule = self._rule_of(param)
+        return attributes(rule, {name: value for name, value in self.hypers.items() if name in rule.hypers})
+
+    def _finish_update(self, block, parameters_and_grads):
+        """For subclasses: ops after all updates."""
+
+    def _create_accumulators(self, block, parameters):
+        for param in parameters:
+            for state in self._states_of(param):
+                fill = self.hypers[state.initial] if isinstance(state.initial, str) else state.initial
+                self._add_accumulator(state.name, param, state.dtype, fill, None if state.like_param else [1])
+
+    def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None):
+        """The persistable variable ``<param>_<name>_0`` with its initialiser; the existing one of this program."""
+        held = self._accumulators.setdefault(name, {})
+        if param.name in held and held[param.name].block.program is programs.default_main_program():
+            return held[param.name]
+        kind = f"{self._name}_{name}" if self._name else name
+        made = persistable(unique_name.generate(f"{param.name}_{kind}"), shape or param.shape,
+                           dtype or param.dtype, fill_value)
+        held[param.name] = made
+        self._opti_name_list.append(made.name)
+        return made
+
+    def _get_accumulator(self, name, param):
+        if param.name not in self._accumulators.get(name, ()):
+            raise UsageError(f"{type(self).__name__} keeps no {name!r} for {param.name!r}; "
+                             + nearest(name, self._accumulators))
+        return self._accumulators[name][param.name]
+
+    def get_opti_var_name_list(self):
+        """The names of all states."""
+        return list(self._opti_name_list)
+
+    def _create_global_learning_rate(self):
+        return self.learning_rate.create(programs.default_main_program(), self._rate_dtype)
+
+    def _global_learning_rate(self, program=None):
+        """The learning-rate variable of a program (the default one), or None before it is made."""
+        return self.learning_rate.variable(program or programs.default_main_program())
+
+    def _create_param_lr(self, param_and_grad):
+        factor = param_and_grad[0].optimize_attr.get("learning_rate", 1.0)
+        if isinstance(factor, Variable):
+            return factor
+        return self.learning_rate.times(programs.default_main_program(), float(factor), self._rate_dtype)
+
+    def get_lr(self):
+        """The learning rate as it stands in the global scope, or the one given where nothing ran yet."""
+        return self.learning_rate.value()
+
+    current_step_lr = get_lr
+
+    def set_lr(self, value):
+        """Learn with another rate from now on; not where a schedule decides."""
+        self.learning_rate.change(value)
+
+    def step(self):
+        """Refuse: there are no eager gradients here."""
+        refuse_eager(self, "step")
+
+    def clear_grad(self):
+        """Refuse: there are no eager gradients here."""
+        refuse_eager(self, "clear_grad")
+
+    clear_gradients = clear_grad
+
+
+def checked_hypers(owner, hypers):
+    """The settings of a rule; a variable where a number belongs is refused."""
+    for name, value in hypers.items():
+        if isinstance(value, Variable):
+            raise UsageError(f"{owner}: {name} must be a number, got the variable {value.name!r}: only the learning "
+                             f"rate may change from step to step")
+    return hypers
+
+
+def persistable(name, shape, dtype, value):
+    """A persistable variable of the main program, filled with one value by the startup program."""
+    main = programs.default_main_program().global_block()
+    startup = programs.default_startup_program().global_block()
+    made = main.create_var(name=name, shape=shape, dtype=dtype, persistable=True, stop_gradient=True)
+    twin = startup.create_var(name=name, shape=shape, dtype=dtype, persistable=True)
+    Constant(value)(twin, startup)
+    return made
+
+
+@contextmanager
+def programs_of(loss, startup_program):
+    """Within the block layers write into the loss's program, and into the startup program given, if any."""
+    with programs.program_guard(loss.block.program, startup_program):
+        yield
+
+
+def refuse_eager(optimizer, method):
+    """Say that static programs train by ``minimize``."""
+    raise NotBuilt(f"{type(optimizer).__name__}.{method}: there is no eager mode; a static program trains with "
+                   f"optimizer.minimize(loss), built once, then exe.run(program, feed=...) for every step")
