@@ -1,5 +1,6 @@
 """Products of matrices."""
 
+from fleet_mpi.program.ops.elementwise import reducer, sequence, stretched
 from fleet_mpi.program.registry import op
 
 
@@ -53,3 +54,159 @@ def folded(k):
     x, y = k["X"], k["Y"]
     return (x.reshape(rows_and_columns(x.shape, k.attr("x_num_col_dims"))),
             y.reshape(rows_and_columns(y.shape, k.attr("y_num_col_dims"))))
+
+
+def turned(array):
+    """The last two dimensions exchanged."""
+    return array.swapaxes(-1, -2)
+
+
+class Product:
+    """What a batched product needs to know: the shapes of both sides as matrices, and which are turned."""
+
+    def __init__(self, k, x, y):
+        v2 = k.op.type.startswith("matmul_v2")
+        names = ("trans_x", "trans_y") if v2 else ("transpose_X", "transpose_Y")
+        self.turn_x, self.turn_y = (bool(k.attr(name, False)) for name in names)
+        if v2:  # turning a vector means nothing there
+            self.turn_x, self.turn_y = self.turn_x and len(x) > 1, self.turn_y and len(y) > 1
+        self.alpha = float(k.attr("alpha", 1.0))
+        # A vector is a row on the left and a column on the right.
+        self.x, self.y = (1,) * (len(x) == 1) + tuple(x), tuple(y) + (1,) * (len(y) == 1)
+        self.vectors = len(x) == 1, len(y) == 1
+
+    @property
+    def left(self):
+        """The shape of the left factor, turned if asked for."""
+        return self.x[:-2] + (self.x[:-3:-1] if self.turn_x else self.x[-2:])
+
+    @property
+    def right(self):
+        """The shape of the right factor, turned if asked for."""
+        return self.y[:-2] + (self.y[:-3:-1] if self.turn_y else self.y[-2:])
+
+    @property
+    def full(self):
+        """The shape of the product before dimensions of vectors are dropped."""
+        return stretched(self.left[:-2], self.right[:-2]) + (self.left[-2], self.right[-1])
+
+    @property
+    def out(self):
+        """The shape of the output."""
+        full = list(self.full)
+        if self.vectors[0] and full[-2] == 1:
+            del full[-2]
+        if self.vectors[1] and full[-1] == 1:
+            del full[-1]
+        return full or [1]
+
+    def folds(self):
+        """Whether the right side is one matrix for all rows of the left: then one large product does."""
+        return len(self.y) == 2 and len(self.x) > 2 and not self.turn_x
+
+
+def infer_product(k):
+    """[..stack.., rows of X, columns of Y]."""
+    product = Product(k, k.shape("X"), k.shape("Y"))
+    inner = product.left[-1], product.right[-2]
+    if -1 not in inner and inner[0] != inner[1]:
+        k.fail(f"X {list(k.shape('X'))}{' turned' * product.turn_x} has {inner[0]} columns, but "
+               f"Y {list(k.shape('Y'))}{' turned' * product.turn_y} has {inner[1]} rows")
+    k.set("Out", product.out)
+
+
+def run_product(k):
+    """One call of matmul, and a scaling where alpha asks for it."""
+    x, y, out, xp = k["X"], k["Y"], k["Out"], k.xp
+    product = Product(k, x.shape, y.shape)
+    left, right = x.reshape(product.x), y.reshape(product.y)
+    out = out.reshape(product.full)
+    if product.folds():
+        left, out = left.reshape(-1, left.shape[-1]), out.reshape(-1, out.shape[-1])
+    left, right = turned(left) if product.turn_x else left, turned(right) if product.turn_y else right
+    return scaled(xp, lambda: xp.matmul(left, right, out), out, product.alpha)
+
+
+def scaled(xp, call, out, alpha):
+    """The call, with its result multiplied by ``alpha``."""
+    return call if alpha == 1.0 else lambda: (call(), xp.multiply(out, alpha, out))
+
+
+def grad_product(k):
+    """dX = dOut Y^T and dY = X^T dOut, each turned if its side was, summed where it was stretched."""
+    x, y, dout = k["X"], k["Y"], k["Out@GRAD"]
+    product = Product(k, x.shape, y.shape)
+    x, y, dout = x.reshape(product.x), y.reshape(product.y), dout.reshape(product.full)
+    if product.folds():
+        x, dout = x.reshape(-1, x.shape[-1]), dout.reshape(-1, dout.shape[-1])
+    left, right = turned(x) if product.turn_x else x, turned(y) if product.turn_y else y
+    for_x = (right, turned(dout)) if product.turn_x else (dout, turned(right))
+    for_y = (turned(dout), left) if product.turn_y else (turned(left), dout)
+    calls = [_side(k, "X@GRAD", x.shape, for_x, product.alpha), _side(k, "Y@GRAD", y.shape, for_y, product.alpha)]
+    return sequence([call for call in calls if call is not None])
+
+
+def _side(k, slot, shape, factors, alpha):
+    """The call that writes one side's gradient, given the two factors that make it."""
+    if not k.has(slot):
+        return None
+    (one, other), xp = factors, k.xp
+    target = k[slot].reshape(shape)
+    full = stretched(one.shape[:-2], other.shape[:-2]) + tuple(shape[-2:])
+    if tuple(full) == tuple(shape):
+        return scaled(xp, lambda: xp.matmul(one, other, target), target, alpha)
+    piece, write = k.scratch(full, target.dtype), reducer(k, slot, full, shape)
+    return scaled(xp, lambda: (xp.matmul(one, other, piece), write(piece)), target, alpha)
+
+
+@op("matmul", "X Y", attrs={"transpose_X": False, "transpose_Y": False, "alpha": 1.0}, grad_reads="X Y")
+class Matmul:
+    """alpha times the product of (stacks of) matrices; a vector is a row on the left, a column on the right."""
+
+    infer, run, grad = infer_product, run_product, grad_product
+
+
+@op("matmul_v2", "X Y", attrs={"trans_x": False, "trans_y": False}, grad_reads="X Y")
+class MatmulV2:
+    """The product of (stacks of) matrices as the 2.x names mean it: a vector is never turned."""
+
+    infer, run, grad = infer_product, run_product, grad_product
+
+
+@op("bmm", "X Y", grad_reads="X Y")
+class BatchedMatmul:
+    """The products of the matrices of two equally long stacks."""
+
+    run, grad = run_product, grad_product
+
+    def infer(k):
+        """[stack, rows of X, columns of Y]."""
+        if len(k.shape("X")) != 3 or len(k.shape("Y")) != 3:
+            k.fail(f"expected X and Y of three dimensions, got {list(k.shape('X'))} and {list(k.shape('Y'))}")
+        infer_product(k)
+
+
+@op("dot", "X Y", grad_reads="X Y")
+class Dot:
+    """The inner products along the last dimension, which becomes 1."""
+
+    def infer(k):
+        """X's shape, ending in 1."""
+        x, y = k.shape("X"), k.shape("Y")
+        if len(x) != len(y) or any(a != b and -1 not in (a, b) for a, b in zip(x, y)):
+            k.fail(f"expected equal shapes, got X {list(x)} and Y {list(y)}")
+        k.set("Out", tuple(x[:-1]) + (1,))
+
+    def run(k):
+        """Multiply, then sum each line."""
+        x, y, out, xp = k["X"], k["Y"], k["Out"], k.xp
+        products, sums = k.scratch(x.shape, x.dtype), out.reshape(out.shape[:-1])
+        return lambda: (xp.multiply(x, y, products), xp.sum(products, axis=-1, out=sums))
+
+    def grad(k):
+        """Each side gets the other, times the output's gradient."""
+        dout, xp = k["Out@GRAD"], k.xp
+        pairs = [(k["Y"], k["X@GRAD"]), (k["X"], k["Y@GRAD"])]
+        calls = [lambda other=other, grad=grad: xp.multiply(dout, other, grad)
+                 for other, grad in pairs if grad is not None]
+        return sequence(calls)
