@@ -4,6 +4,8 @@
 dimensions from that one on: [2, 3, 4, 5] + [3, 4] with axis 1.
 """
 
+import math
+
 from fleet_mpi.program.registry import op
 from fleet_mpi.program.types import is_float
 
@@ -102,11 +104,15 @@ def pass_on(k, slot, dout):
     grad = slot + "@GRAD"
     if not k.has(grad):
         return None
-    shape = x if slot == "X" else y
-    if tuple(shape) == tuple(full):
+    if not is_stretched(x if slot == "X" else y, full):
         return k.view(grad, dout.reshape(k.meta(grad).shape))
-    write = reducer(k, grad, full, shape)
+    write = reducer(k, grad, full, x if slot == "X" else y)
     return lambda: write(dout)
+
+
+def is_stretched(shape, full):
+    """Whether an operand is used more than once; [3] in [1, 3] is not."""
+    return math.prod(shape) != math.prod(full)
 
 
 def sequence(calls):
@@ -130,8 +136,9 @@ class Sub:
         calls = [pass_on(k, "X", dout)]
         if k.has("Y@GRAD"):
             target = k["Y@GRAD"]
-            if tuple(y) == tuple(full):
-                calls.append(lambda: xp.negative(dout.reshape(target.shape), target))
+            if not is_stretched(y, full):
+                source = dout.reshape(target.shape)
+                calls.append(lambda: xp.negative(source, target))
             else:
                 write = reducer(k, "Y@GRAD", full, y)
                 calls.append(lambda: (write(dout), xp.negative(target, target)))
@@ -152,7 +159,7 @@ def product_rule(k, terms):
 
 def _term_call(k, grad, term, full, shape):
     target = k[grad]
-    if tuple(shape) == tuple(full):
+    if not is_stretched(shape, full):
         flat = target.reshape(full)
         return lambda: term(flat)
     scratch = k.scratch(full, target.dtype)
