@@ -114,7 +114,7 @@ def softmax_grad(out, dout, offsets, dx):
 
 @kernel
 def windows(x, offsets, start, pad, out):
-    """out[i, k] = row i + start + k, or ``pad`` where that lies outside row i's sequence; out is [rows, length, width]."""
+    """out[i, k] = row i + start + k, or ``pad`` where that is outside row i's sequence; [rows, length, width]."""
     xp = module_of(x)
     rows = x.shape[0]
     begin, end = _bounds(offsets, rows)
