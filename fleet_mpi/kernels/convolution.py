@@ -108,7 +108,7 @@ def conv_backward_data(dout, w, dx, strides, paddings, dilations, groups):
     def run():
         weights = w.reshape((g.groups, g.group_out, g.group_in) + g.kernel)
         given = dout.reshape(g.batch, g.groups, g.group_out, g.area)
-        padded = xp.zeros(_padded_shape(g), dx.dtype)
+        padded = xp.zeros((g.batch, g.groups, g.group_in, *padded_size(g)), dx.dtype)
         for at, window in _windows(g):
             share = xp.matmul(xp.swapaxes(weights[at], 1, 2), given)
             padded[window] += share.reshape((g.batch, g.groups, g.group_in) + g.out_size)
@@ -134,17 +134,16 @@ def conv_backward_weight(x, dout, dw, strides, paddings, dilations, groups):
 
 
 def _padded(x, g):
-    padded = module_of(x).zeros(_padded_shape(g), x.dtype)
+    padded = module_of(x).zeros((g.batch, g.groups, g.group_in, *padded_size(g)), x.dtype)
     _inner(padded, g)[...] = x.reshape((g.batch, g.groups, g.group_in) + g.size)
     return padded
 
 
-def _padded_shape(g):
-    # As long as the last window reaches, and never shorter than the data behind its padding.
-    reach = [max((out - 1) * stride + dilation * (kernel_size - 1) + 1, before + size)
-             for out, stride, dilation, kernel_size, before, size
-             in zip(g.out_size, g.strides, g.dilations, g.kernel, g.before, g.size)]
-    return (g.batch, g.groups, g.group_in, *reach)
+def padded_size(g):
+    """The extents of an image with its padding: to where the last window reaches, and not short of the data."""
+    return tuple(max((out - 1) * stride + dilation * (kernel_size - 1) + 1, before + size)
+                 for out, stride, dilation, kernel_size, before, size
+                 in zip(g.out_size, g.strides, g.dilations, g.kernel, g.before, g.size))
 
 
 def _inner(padded, g):

@@ -11,18 +11,27 @@ import itertools
 import numpy as np
 
 from fleet_mpi.kernels import convolution, numba_depthwise
-from fleet_mpi.kernels.convolution import geometry
-from fleet_mpi.kernels.numba_columns import add_matrix, copy_matrix, gather, scatter
+from fleet_mpi.kernels.convolution import geometry, padded_size
+from fleet_mpi.kernels.numba_columns import (add_matrix, gather, gather_by_table, join_images, part_images, scatter,
+                                             scatter_by_table)
 from fleet_mpi.kernels.threads import for_each, pieces, scratch
 
 # Columns of one product. Narrower, and BLAS spends its time on packing the weights (49 columns reach
 # 60 GFLOP/s where 200 reach 80); wider, and 576 rows of them no longer fit the cache.
 FEWEST_COLUMNS = 192
-MOST_COLUMNS = 1024
+MOST_COLUMNS = 1600
+# Numbers in the columns of a product: fewer, and Python takes longer to ask for the work than the work takes.
+LEAST_GATHERED = 65536
+# Columns that a product of the weights' gradient sums over, if they are gathered anyhow: products have to be added up.
+FEWEST_SUMMED = 768
 # Rows and columns of a piece of the weights' gradient: below this repeated packing costs more than it spreads.
 LEAST_OF_WEIGHTS = 256
 MOST_WEIGHT_PIECES = 4
 MOST_PARTIAL_SUMS = 8
+# Output columns, and positions of a whole plane, below which a table of places is quicker than loops over
+# rows: 0.6 ns a number, where rows of 7 take 3 ns and rows of 28 take 0.8.
+SHORT_ROW = 24
+SHORT_RUN = 128
 
 
 def conv_forward(x, w, out, strides, paddings, dilations, groups):
@@ -35,18 +44,16 @@ def conv_forward(x, w, out, strides, paddings, dilations, groups):
     columns = _Columns(g, x)
     weights = w.reshape(g.groups, g.group_out, g.rows)
     result = out.reshape(g.batch, g.groups, g.group_out, g.area)
-    todo = list(itertools.product(_images(g), _stretches(g)))
+    todo = list(itertools.product(_images(g, FEWEST_COLUMNS, -(-g.batch // 2)), _stretches(g)))
 
     def piece(i):
         images, stretch = todo[i]
         for group in range(g.groups):
-            seen = columns.of(images, group, stretch)
-            with_one = images.stop - images.start == 1
-            made = (result[images.start, group, :, stretch] if with_one
-                    else scratch("product", (g.group_out, seen.shape[1]), out.dtype))
+            which = _which(images, group, g.group_out)
+            seen = columns.of(_which(images, group, g.group_in), stretch)
+            made = _place(result, which, stretch, "product")
             np.matmul(weights[group], seen, out=made)
-            if not with_one:
-                _part(made, result[images, group], copy_matrix)
+            _put(made, result, which, stretch)
 
     return lambda: for_each(piece, len(todo))
 
@@ -61,16 +68,17 @@ def conv_backward_data(dout, w, dx, strides, paddings, dilations, groups):
     given = dout.reshape(g.batch, g.groups, g.group_out, g.area)
     weights = w.reshape(g.groups, g.group_out, g.rows).transpose(0, 2, 1)
     result = _Columns(g, dx)
-    images, stretches = _images(g), _stretches(g)
+    images, stretches = _images(g, FEWEST_COLUMNS, -(-g.batch // 2)), _stretches(g)
 
     def piece(i):
         # The stretches of an image overlap in it: one piece adds them, in order.
         result.clear(images[i])
         for group, stretch in itertools.product(range(g.groups), stretches):
-            source = _beside(given, images[i], group, stretch, "given")
-            made = result.to_fill(images[i], group, stretch, source.shape[1])
+            source = _beside(given, _which(images[i], group, g.group_out), stretch, "given")
+            which = _which(images[i], group, g.group_in)
+            made = result.to_fill(which, stretch)
             np.matmul(weights[group], source, out=made)
-            result.put(made, images[i], group, stretch)
+            result.put(made, which, stretch)
 
     return lambda: for_each(piece, len(images))
 
@@ -85,15 +93,17 @@ def conv_backward_weight(x, dout, dw, strides, paddings, dilations, groups):
     columns = _Columns(g, x)
     given = dout.reshape(g.batch, g.groups, g.group_out, g.area)
     result = dw.reshape(g.groups, g.group_out, g.rows)
-    products = list(itertools.product(_images(g), _stretches(g)))
     made_of, read_of = _weight_pieces(g)
+    cut = g.groups * len(made_of) * len(read_of) > 1
+    images = _images(g, FEWEST_COLUMNS if columns.plain else FEWEST_SUMMED, g.batch if cut else -(-g.batch // 2))
+    products = list(itertools.product(images, _stretches(g)))
 
     def add_up(group, made, read, some, total):
         lines = slice(read.start * columns.taps, read.stop * columns.taps)
         total = total[made, lines]
         for number, (images, stretch) in enumerate(some):
-            seen = columns.of(images, group, stretch, read)
-            source = _beside(given, images, group, stretch, "given")[made]
+            seen = columns.of((images.start, images.stop, group, read.start, read.stop), stretch)
+            source = _beside(given, (images.start, images.stop, group, made.start, made.stop), stretch, "given")
             if number == 0:
                 np.matmul(source, seen.T, out=total)
             else:
@@ -125,26 +135,42 @@ def _in_partial_sums(g, products, add_up, total):
 
 
 class _Columns:
-    """The images of one array as matrices of columns, to read or to write."""
+    """The images of one array as matrices of columns, to read or to write.
+
+    ``which`` is what the functions of ``numba_columns`` take: (first image, end, group, first channel, end).
+    """
 
     def __init__(self, g, array):
         self.taps = g.kernel[0] * g.kernel[1] * g.kernel[2]
-        # Nothing is moved: an image is its own matrix of columns.
-        self.plain = self.taps == 1 and g.strides == (1, 1, 1) and g.out_size == g.size
-        self.wide = g.out_size[2]
+        self.plain = _plain(g)
         self.array = array.reshape((g.batch, g.groups, g.group_in) + g.size)
         self.flat = array.reshape(g.batch, g.groups, g.group_in, -1)
-        self.shape = (g.out_size, g.kernel, g.strides, g.before, g.dilations)
+        self._bind_moves(g, array.dtype)
 
-    def of(self, images, group, stretch, channels=slice(None)):
+    def _bind_moves(self, g, dtype):
+        """Choose how columns are gathered and scattered: by rows, or by a table where rows are short."""
+        wide = g.out_size[2]
+        if not _rows_are_short(g):
+            shape = (g.out_size, g.kernel, g.strides, g.before, g.dilations)
+            self._gather = lambda which, columns, stretch: gather(
+                self.array, which, columns, stretch.start // wide, _width(stretch) // wide, *shape)
+            self._scatter = lambda columns, which, stretch: scatter(
+                columns, self.array, which, stretch.start // wide, _width(stretch) // wide, *shape)
+            return
+        size = padded_size(g)
+        table = _offsets(g.out_size, g.strides, size)
+        taps = _offsets(g.kernel, g.dilations, size)
+        self._gather = lambda which, columns, stretch: gather_by_table(
+            self.array, which, scratch("padded", size, dtype), g.before, table[stretch], taps, columns)
+        self._scatter = lambda columns, which, stretch: scatter_by_table(
+            columns, self.array, which, scratch("padded", size, dtype), g.before, table[stretch], taps)
+
+    def of(self, which, stretch):
         """The columns of some images side by side; a view where that is possible, else scratch memory."""
         if self.plain:
-            return _beside(self.flat, images, group, stretch, "columns", channels)
-        width = stretch.stop - stretch.start
-        array = self.array[images, group, channels]
-        columns = scratch("columns", (array.shape[1] * self.taps, width * len(array)), array.dtype)
-        for number, image in enumerate(array):
-            gather(image, columns, number * width, stretch.start // self.wide, width // self.wide, *self.shape)
+            return _beside(self.flat, which, stretch, "columns")
+        columns = self._scratch(which, stretch)
+        self._gather(which, columns, stretch)
         return columns
 
     def clear(self, images):
@@ -152,20 +178,20 @@ class _Columns:
         if not self.plain:
             self.array[images] = 0
 
-    def to_fill(self, images, group, stretch, width):
+    def to_fill(self, which, stretch):
         """Where a product for these images is to be written before ``put``."""
-        if self.plain and images.stop - images.start == 1:
-            return self.flat[images.start, group, :, stretch]
-        return scratch("columns", (self.flat.shape[2] * self.taps, width), self.flat.dtype)
+        return _place(self.flat, which, stretch, "columns") if self.plain else self._scratch(which, stretch)
 
-    def put(self, columns, images, group, stretch):
+    def put(self, columns, which, stretch):
         """Bring what was written into ``to_fill`` to the images."""
-        width = stretch.stop - stretch.start
-        if not self.plain:
-            for number, image in enumerate(self.array[images, group]):
-                scatter(columns, number * width, image, stretch.start // self.wide, width // self.wide, *self.shape)
-        elif images.stop - images.start > 1:
-            _part(columns, self.flat[images, group], copy_matrix)
+        if self.plain:
+            _put(columns, self.flat, which, stretch)
+        else:
+            self._scatter(columns, which, stretch)
+
+    def _scratch(self, which, stretch):
+        start, stop, _, low, high = which
+        return scratch("columns", ((high - low) * self.taps, (stop - start) * _width(stretch)), self.array.dtype)
 
 
 def _usable(*arrays):
@@ -173,16 +199,34 @@ def _usable(*arrays):
                for array in arrays)
 
 
-def _images(g):
-    """The batch cut into slices: single images, or several small ones, of which half a batch at most."""
-    together = min(-(-FEWEST_COLUMNS // g.area), -(-g.batch // 2))
-    return pieces(g.batch, max(together, 1))
+def _plain(g):
+    """Whether an image is its own matrix of columns, so that nothing need be moved."""
+    return g.kernel == g.strides == (1, 1, 1) and g.out_size == g.size and g.before == (0, 0, 0)
+
+
+def _rows_are_short(g):
+    """Whether a loop for each output row costs more than it moves; whole planes that move as one run are longer."""
+    one_run = g.strides[1:] == (1, 1) and g.out_size[2] == g.size[2]
+    return g.rows > g.group_in and (
+        g.out_size[1] * g.out_size[2] < SHORT_RUN if one_run else g.out_size[2] < SHORT_ROW)
+
+
+def _offsets(extents, steps, size):
+    """Where the positions of a grid with these steps lie in a flat array of three dimensions."""
+    z, y, x = (np.arange(extent) * step for extent, step in zip(extents, steps))
+    return ((z[:, None, None] * size[1] + y[:, None]) * size[2] + x).reshape(-1)
+
+
+def _images(g, fewest, most):
+    """The batch cut into slices: single images, or as many as have ``fewest`` columns, but not more than ``most``."""
+    fewest = max(fewest, LEAST_GATHERED // g.rows)
+    return pieces(g.batch, max(min(-(-fewest // g.area), most), 1))
 
 
 def _stretches(g):
     """The output positions of an image cut into slices of whole rows."""
     rows, wide = g.out_size[0] * g.out_size[1], g.out_size[2]
-    if g.rows == g.group_in and g.strides == (1, 1, 1):
+    if _plain(g):
         return [slice(0, g.area)]
     count = -(-g.area // MOST_COLUMNS)
     size = max(-(-rows // count), 1)
@@ -195,26 +239,37 @@ def _weight_pieces(g):
         count = min(max(weights // LEAST_OF_WEIGHTS, 1), MOST_WEIGHT_PIECES, channels)
         return pieces(channels, -(-channels // count))
 
-    taps = g.rows // g.group_in
-    if taps == 1 and g.group_out > g.group_in:
+    # Channels read are cut where columns are gathered: each piece gathers its own.
+    if _plain(g) and g.group_out > g.group_in:
         return cut(g.group_out, g.group_out), [slice(0, g.group_in)]
     return [slice(0, g.group_out)], cut(g.group_in, g.rows)
 
 
-def _beside(flat, images, group, stretch, slot, channels=slice(None)):
-    """Stretches of several images side by side as one matrix; a view where it is one image."""
-    if images.stop - images.start == 1:
-        return flat[images.start, group, channels, stretch]
-    parts = flat[images, group, channels, stretch]
-    width = parts.shape[2]
-    joined = scratch(slot, (parts.shape[1], width * len(parts)), flat.dtype)
-    for number, part in enumerate(parts):
-        copy_matrix(part, joined[:, number * width:(number + 1) * width])
+def _which(images, group, channels):
+    return images.start, images.stop, group, 0, channels
+
+
+def _width(stretch):
+    return stretch.stop - stretch.start
+
+
+def _place(flat, which, stretch, slot):
+    """A matrix for the stretches of some images side by side: a view where it is one image, else scratch memory."""
+    start, stop, group, low, high = which
+    if stop - start == 1:
+        return flat[start, group, low:high, stretch]
+    return scratch(slot, (high - low, (stop - start) * _width(stretch)), flat.dtype)
+
+
+def _beside(flat, which, stretch, slot):
+    """The stretches of some images side by side as one matrix."""
+    joined = _place(flat, which, stretch, slot)
+    if which[1] - which[0] > 1:
+        join_images(flat, which, joined, stretch.start, _width(stretch))
     return joined
 
 
-def _part(joined, images, move):
-    """Bring a matrix of images side by side to the images."""
-    width = images.shape[2]
-    for number, image in enumerate(images):
-        move(joined[:, number * width:(number + 1) * width], image)
+def _put(joined, flat, which, stretch):
+    """Bring what was written into ``_place`` to the images."""
+    if which[1] - which[0] > 1:
+        part_images(joined, flat, which, stretch.start, _width(stretch))
