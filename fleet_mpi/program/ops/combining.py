@@ -32,11 +32,15 @@ class Sum:
         first, second, rest = values[0], values[1], values[2:]
         if not rest:
             return lambda: xp.add(first, second, out)
+        # A variable named twice, or the output itself, among the rest must last until it is added.
+        total = k.scratch(out.shape, out.dtype) if any(xp.may_share_memory(out, value) for value in rest) else out
+        last = rest.pop()
 
         def run():
-            xp.add(first, second, out)
+            xp.add(first, second, total)
             for value in rest:
-                xp.add(out, value, out)
+                xp.add(total, value, total)
+            xp.add(total, last, out)
         return run
 
     def make_grad(walk, op, grads):
