@@ -205,6 +205,8 @@ class PRelu:
 
     def infer(k):
         """As X."""
+        if k.attr("mode") not in ("all", "channel", "element"):
+            k.fail(f"mode: expected 'all', 'channel' or 'element', got {k.attr('mode')!r}")
         k.set("Out", k.shape("X"))
 
     def run(k):
@@ -239,8 +241,6 @@ class PRelu:
 def spread_alpha(k):
     """alpha with as many dimensions as X."""
     x, alpha, mode = k["X"], k["Alpha"], k.attr("mode")
-    shapes = {"all": (1,) * x.ndim, "channel": (1, x.shape[1]) + (1,) * (x.ndim - 2) if x.ndim > 1 else (-1,),
-              "element": (1,) + tuple(x.shape[1:])}
-    if mode not in shapes:
-        k.fail(f"mode: expected one of {sorted(shapes)}, got {mode!r}")
-    return alpha.reshape(shapes[mode])
+    if mode == "channel":
+        return alpha.reshape((1, -1) + (1,) * (x.ndim - 2))
+    return alpha.reshape((1,) * x.ndim if mode == "all" else (1,) + tuple(x.shape[1:]))

@@ -153,7 +153,8 @@ def test_more_than_a_block_is_computed_to_the_last_element(row):
     ("relu", [0.0, -0.0, -np.inf, np.inf], [0, 0, 0, np.inf])])
 def test_far_and_halfway_values(type, x, want):
     with np.errstate(all="raise", under="ignore"):
-        check_forward(Case(type, {"X": np.array(x, np.float32)}, expect={"Out": np.array(want, np.float32)}), widen=False)
+        want = {"Out": np.array(want, np.float32)}
+        check_forward(Case(type, {"X": np.array(x, np.float32)}, expect=want), widen=False)
 
 
 @pytest.mark.parametrize("type, attrs, want", [

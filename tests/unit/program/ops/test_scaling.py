@@ -87,7 +87,8 @@ CASES += [Case("scale", {"X": rng.normal(size=(2, 3)), "ScaleTensor": np.array([
 CASES += [Case("scale", {"X": np.array([3, -4])}, {"scale": 2.0, "bias": 1.0}, each(scaled), note="integers")]
 CASES += [Case("increment", {"X": x}, {"step": step}, {"Out": x + step}, note=str(x.dtype))
           for x, step in [(np.array([3]), 2.0), (np.array([0.5]), -1.25)]]
-CASES += [Case("cast", {"X": np.array([[0.0, 1.5], [-2.5, 3.0]])}, {"out_dtype": kind}, {"Out": np.array(want)}, note=kind)
+CASES += [Case("cast", {"X": np.array([[0.0, 1.5], [-2.5, 3.0]])}, {"out_dtype": kind}, {"Out": np.array(want)},
+               note=kind)
           for kind, want in [("int64", [[0, 1], [-2, 3]]), ("bool", [[False, True], [True, True]]),
                              ("float32", [[0, 1.5], [-2.5, 3]])]]
 CASES += [Case("cast", {"X": np.array([1, 0, 3])}, {"out_dtype": "float64"}, {"Out": np.array([1.0, 0, 3])}),
@@ -108,7 +109,8 @@ CASES += [case("cumsum", {"axis": axis, "exclusive": exclusive, "reverse": rever
 CASES += [case("cumsum", {"flatten": True, "reverse": reverse}, running, 2, 3) for reverse in (False, True)]
 CASES += [Case("minus", {"X": rng.normal(size=(2, 3)), "Y": rng.normal(size=(2, 3))},
                expect=lambda i, a: {"Out": i["X"] - i["Y"]}, grads="X Y")]
-CASES += [Case("cos_sim", {"X": rng.normal(size=x), "Y": rng.normal(size=y)}, expect=cosines, grads="X Y", note=f"{x}{y}")
+CASES += [Case("cos_sim", {"X": rng.normal(size=x), "Y": rng.normal(size=y)}, expect=cosines, grads="X Y",
+               note=f"{x}{y}")
           for x, y in [((3, 4), (3, 4)), ((3, 4), (1, 4)), ((1, 2), (1, 2)), ((2, 2, 3), (2, 2, 3))]]
 
 
