@@ -1,0 +1,162 @@
+"""Layers of program/layers/math.py, comparison.py and reduction.py: ops, attributes, names, values."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from fleet_mpi.errors import UsageError
+from fleet_mpi.program import unique_name
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers import comparison, math, reduction
+from fleet_mpi.program.program import Program, program_guard
+from fleet_mpi.program.scope import Scope
+
+A = np.array([[1.5, -2.0, 3.0], [0.5, 4.0, -1.0]], np.float32)
+B = np.array([[2.0, 3.0, -1.0], [1.0, 0.5, 2.0]], np.float32)
+N = np.array([[7, -7, 2], [3, 0, 5]])
+
+
+class Bench:
+    """A program with the variables a, b (floats) and n (integers), and their values."""
+
+    def __init__(self):
+        self.program, self.startup = Program(), Program()
+        for name, array in (("a", A), ("b", B), ("n", N)):
+            setattr(self, name, self.program.global_block().create_var(
+                name=name, shape=(-1, 3), dtype=array.dtype, is_data=True, stop_gradient=False))
+
+    def run(self, *fetches):
+        return Executor().run(self.program, feed={"a": A, "b": B, "n": N}, fetch_list=list(fetches), scope=Scope())
+
+    @property
+    def ops(self):
+        return self.program.global_block().ops
+
+
+@pytest.fixture
+def bench():
+    made = Bench()
+    with program_guard(made.program, made.startup), unique_name.guard():
+        yield made
+
+
+@pytest.mark.parametrize("name, want", [
+    ("add", A + B), ("sub", A - B), ("mul", A * B), ("div", A / B), ("max", np.maximum(A, B)),
+    ("min", np.minimum(A, B)), ("mod", A % B), ("floordiv", A // B)])
+def test_two_variables_element_by_element(bench, name, want):
+    layer = getattr(math, f"elementwise_{name}")
+    assert str(inspect.signature(layer)) == "(x, y, axis=-1, act=None, name=None)"
+    out = layer(bench.a, bench.b)
+    assert out.name == f"elementwise_{name}_0.tmp_0"
+    np.testing.assert_allclose(bench.run(out)[0], want, rtol=1e-6)
+
+
+def test_axis_and_activation(bench):
+    rows = reduction.reduce_sum(bench.a, dim=1)
+    out = math.elementwise_add(bench.a, rows, axis=0, act="relu")
+    np.testing.assert_allclose(bench.run(out)[0], np.maximum(A + A.sum(1, keepdims=True), 0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("make, want", [
+    (lambda s: math.matmul(s.a, s.b, transpose_y=True, alpha=0.5), A @ B.T * 0.5),
+    (lambda s: math.matmul_v2(s.a, s.b, transpose_x=True), A.T @ B),
+    (lambda s: math.dot(s.a, s.b), (A * B).sum(1, keepdims=True)),
+    (lambda s: math.scale(s.a, 2.0, 1.0), A * 2 + 1),
+    (lambda s: math.scale(s.a, 2.0, bias=1.0, bias_after_scale=False, act="relu"), np.maximum((A + 1) * 2, 0)),
+    (lambda s: math.scale(s.a, scale=reduction.mean(s.b)), A * B.mean()),
+    (lambda s: math.pow(s.b, 2.0), B ** 2),
+    (lambda s: math.pow(math.scale(s.b, 0.0, 2.0), reduction.mean(s.b)), np.full(A.shape, 2 ** B.mean())),
+    (lambda s: math.cast(s.a, "int64"), A.astype(np.int64)),
+    (lambda s: math.clip(s.a, -1, 1.5), A.clip(-1, 1.5)),
+    (lambda s: math.clip_by_norm(s.a, 1.0), A / np.sqrt((A ** 2).sum())),
+    (lambda s: math.increment(math.scale(s.a), 2.0), A + 2),
+    (lambda s: math.increment(s.a, in_place=False), A + 1),
+    (lambda s: math.sums([s.a, s.b, s.a]), A + B + A),
+    (lambda s: math.sum([s.a, s.b]), A + B),
+    (lambda s: math.cumsum(s.a, axis=0, reverse=True), A[::-1].cumsum(0)[::-1]),
+    (lambda s: math.cos_sim(s.a, s.b),
+     ((A * B).sum(1) / np.sqrt((A ** 2).sum(1) * (B ** 2).sum(1)))[:, None]),
+    (lambda s: math.l2_normalize(s.a, axis=1), A / np.sqrt((A ** 2).sum(1, keepdims=True))),
+    (lambda s: math.p_norm(s.a, 1.0, axis=0), abs(A).sum(0)),
+    (lambda s: math.p_norm(s.a), np.sqrt((A ** 2).sum())[None]),
+    (lambda s: math.square_error_cost(s.a, s.b), (A - B) ** 2),
+    (lambda s: reduction.mean(s.a), [A.mean()]),
+    (lambda s: reduction.reduce_sum(s.a), [A.sum()]),
+    (lambda s: reduction.reduce_sum(s.a, dim=[0, 1], keep_dim=True), [[A.sum()]]),
+    (lambda s: reduction.reduce_mean(s.a, dim=-1), A.mean(1)),
+    (lambda s: reduction.reduce_max(s.a, 0), A.max(0)),
+    (lambda s: reduction.reduce_min(s.a, [1], True), A.min(1, keepdims=True)),
+    (lambda s: reduction.reduce_prod(s.a, 1), A.prod(1)),
+    (lambda s: reduction.reduce_all(comparison.less_than(s.a, s.b), 1), (A < B).all(1)),
+    (lambda s: reduction.reduce_any(comparison.less_than(s.a, s.b)), [True]),
+    (lambda s: comparison.less_equal(s.a, s.b), A <= B), (lambda s: comparison.greater_than(s.a, s.b), A > B),
+    (lambda s: comparison.greater_equal(s.a, s.b), A >= B), (lambda s: comparison.equal(s.n, s.n), N == N),
+    (lambda s: comparison.not_equal(s.a, s.b), A != B),
+    (lambda s: comparison.logical_not(comparison.logical_or(s.a > 0, s.b > 0)), ~((A > 0) | (B > 0))),
+    (lambda s: comparison.logical_xor(s.a > 0, s.b > 0), (A > 0) ^ (B > 0)),
+    (lambda s: comparison.is_empty(s.a), [False]), (lambda s: comparison.isfinite(s.a), [True]),
+    (lambda s: comparison.has_inf(s.a), [False]), (lambda s: comparison.has_nan(s.a), [False]),
+    (lambda s: comparison.each_isfinite(s.a), A == A), (lambda s: comparison.each_isinf(s.a), A != A),
+    (lambda s: comparison.each_isnan(s.a), A != A), (lambda s: comparison.equal_all(s.a, s.a), [True])])
+def test_values(bench, make, want):
+    found, = bench.run(make(bench))
+    assert found.shape == np.shape(want)
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+
+
+def test_mul_folds_and_bmm_stacks(bench):
+    stack = bench.program.global_block().create_var(name="stack", shape=(2, 2, 3), dtype="float32", is_data=True)
+    values = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    outs = [math.mul(stack, bench.b.T, x_num_col_dims=2, y_num_col_dims=1),
+            math.bmm(stack, math.matmul(stack, stack, True))]
+    found = Executor().run(bench.program, feed={"b": B, "stack": values}, fetch_list=outs, scope=Scope())
+    np.testing.assert_allclose(found[0], values @ B.T, rtol=1e-6)
+    np.testing.assert_allclose(found[1], values @ (values.transpose(0, 2, 1) @ values), rtol=1e-6)
+
+
+@pytest.mark.parametrize("layer, want", [
+    (comparison.less_than, "(x, y, force_cpu=None, cond=None)"), (comparison.equal, "(x, y, cond=None)"),
+    (comparison.logical_and, "(x, y, out=None, name=None)"), (comparison.logical_not, "(x, out=None, name=None)"),
+    (comparison.is_empty, "(x, cond=None)"), (reduction.reduce_sum, "(input, dim=None, keep_dim=False, name=None)"),
+    (math.matmul, "(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None)"),
+    (math.scale, "(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None)")])
+def test_arguments_are_the_original_s(layer, want):
+    assert str(inspect.signature(layer)) == want
+
+
+def test_an_answer_is_written_where_it_is_asked_for(bench):
+    more = comparison.less_than(bench.a, bench.b)
+    assert comparison.less_than(bench.b, bench.a, cond=more) is more
+    assert comparison.logical_and(more, more, out=more) is more
+    assert more.stop_gradient and more.dtype == "bool"
+    np.testing.assert_array_equal(bench.run(more)[0], B < A)
+
+
+def test_counting_in_place_changes_the_counter_of_the_scope(bench):
+    counter = bench.program.global_block().create_var(name="counter", shape=[1], dtype="int64", persistable=True)
+    assert math.increment(x=counter, value=2.0, in_place=True) is counter
+    scope = Scope()
+    scope.var("counter").get_tensor().set(np.array([5]))
+    for want in (7, 9):
+        found, = Executor().run(bench.program, fetch_list=[counter], scope=scope)
+        assert found.tolist() == [want] and found.dtype == np.int64
+
+
+def test_a_sum_is_written_where_it_is_asked_for(bench):
+    out = math.scale(bench.a, 0.0)
+    assert math.sums([bench.a, bench.b], out=out) is out
+    np.testing.assert_array_equal(bench.run(out)[0], A + B)
+
+
+def test_square_error_cost_is_a_difference_and_a_square(bench):
+    out = math.square_error_cost(input=bench.a, label=bench.b)
+    assert [op.type for op in bench.ops] == ["elementwise_sub", "square"]
+    assert out.name == "square_error_cost_0.tmp_1"
+
+
+def test_what_is_no_variable_is_refused(bench):
+    for make in (lambda: math.elementwise_add(bench.a, 1), lambda: reduction.reduce_sum(3.0),
+                 lambda: comparison.less_than(bench.a, None), lambda: math.cos_sim(bench.a, A)):
+        with pytest.raises(UsageError, match="must be a variable of the program"):
+            make()
