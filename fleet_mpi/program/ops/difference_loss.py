@@ -1,4 +1,4 @@
-"""Losses of the difference of two variables: Huber, smooth L1, ranking, hinge, divergence; and label smoothing."""
+"""Losses of the difference of two variables: Huber, smooth L1, ranking, divergence; and label smoothing."""
 
 from fleet_mpi.program.ops.loss import as_rows, infer_as
 from fleet_mpi.program.registry import op
@@ -144,27 +144,6 @@ class MarginRankLoss:
         active, label, dout, xp = k["Activated"], k["Label"], k["Out@GRAD"], k.xp
         return opposite(k, "X2@GRAD", "X1@GRAD", lambda out: (
             xp.multiply(active, label, out), xp.multiply(out, dout, out)))
-
-
-@op("hinge_loss", "Logits Labels", "Loss", grad_reads="Logits Labels", no_grad="Labels")
-class HingeLoss:
-    """max(0, 1 - (2 label - 1) logit)."""
-
-    infer = infer_as("Logits", "Labels", out="Loss")
-
-    def run(k):
-        """With temporaries: rare enough."""
-        logits, labels, loss, xp = k["Logits"], k["Labels"], k["Loss"], k.xp
-        return lambda: xp.maximum(1.0 - (2.0 * labels - 1.0) * logits, 0.0, out=loss)
-
-    def grad(k):
-        """1 - 2 label where the loss is positive."""
-        logits, labels, dloss, dx, xp = k["Logits"], k["Labels"], k["Loss@GRAD"], k["Logits@GRAD"], k.xp
-
-        def run():
-            side = 1.0 - 2.0 * labels
-            xp.multiply(side * (1.0 + side * logits > 0), dloss, dx)
-        return run
 
 
 @op("kldiv_loss", "X Target", "Loss", attrs={"reduction": "mean"}, grad_reads="Target", no_grad="Target")

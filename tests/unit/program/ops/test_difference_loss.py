@@ -43,10 +43,6 @@ def margin_rank(inputs, attrs):
     return {"Out": made, "Activated": (made > 0).astype(float)}
 
 
-def hinge(inputs, attrs):
-    return {"Loss": each(lambda x, y: max(0.0, 1 - (2 * y - 1) * x), inputs["Logits"], inputs["Labels"])}
-
-
 def kldiv(inputs, attrs):
     made = each(lambda x, t: t * (math.log(t) - x) if t > 0 else 0.0, inputs["X"], inputs["Target"])
     reduce = {"none": lambda a: a, "mean": lambda a: a.mean().reshape(1), "sum": lambda a: a.sum().reshape(1),
@@ -81,7 +77,6 @@ CASES += [
          margin_rank, "X1 X2"),
     Case("margin_rank_loss", {"X1": numbers(2, 2), "X2": numbers(2, 2), "Label": np.ones((2, 2))}, {"margin": 2.0},
          margin_rank, "X1", note="X1 only"),
-    Case("hinge_loss", {"Logits": numbers(6, 1), "Labels": np.array([[1.], [0.]] * 3)}, {}, hinge, "Logits", "Loss"),
     Case("label_smooth", {"X": np.eye(4)[[1, 3, 0]]}, {"epsilon": 0.1}, smoothed, "X"),
     Case("label_smooth", {"X": numbers(2, 2, 3), "PriorDist": np.array([[0.5, 0.2, 0.3]])}, {"epsilon": 0.3},
          smoothed, "X", note="prior"),
