@@ -1,0 +1,62 @@
+"""Linear regression of house prices on 13 features: the smallest program that trains.
+
+Ends with success as soon as one batch has a loss below 10.
+"""
+
+import argparse
+import sys
+
+from fleet_mpi import fluid, paddle
+from fleet_mpi.examples.progress import Progress
+
+GOOD_LOSS = 10.0
+
+
+def network():
+    """Variables (x, y, prediction, loss) of the model, in the default program."""
+    x = fluid.layers.data(name="x", shape=[13], dtype="float32")
+    y = fluid.layers.data(name="y", shape=[1], dtype="float32")
+    prediction = fluid.layers.fc(input=x, size=1, act=None)
+    cost = fluid.layers.square_error_cost(input=prediction, label=y)
+    return x, y, prediction, fluid.layers.mean(cost)
+
+
+def main(argv=None):
+    """Train until a batch is good enough; returns 0 then, 1 when the passes ran out."""
+    options = _options(argv)
+    x, y, _, loss = network()
+    fluid.optimizer.SGD(learning_rate=options.learning_rate).minimize(loss)
+    rows = paddle.reader.shuffle(paddle.dataset.uci_housing.train(), buf_size=500)
+    batches = paddle.batch(rows, batch_size=options.batch_size)
+
+    place = fluid.CPUPlace()
+    feeder = fluid.DataFeeder(feed_list=[x, y], place=place)
+    exe = fluid.Executor(place)
+    exe.run(fluid.default_startup_program())
+    progress = Progress()
+    for number in range(options.passes):
+        if options.model_dir:
+            fluid.io.save_persistables(exe, options.model_dir)
+        for batch in batches():
+            value, = exe.run(feed=feeder.feed(batch), fetch_list=[loss])
+            progress.step(f"pass {number + 1}/{options.passes}  loss {value[0]:.2f}", len(batch))
+            if value[0] < GOOD_LOSS:
+                progress.end(f"pass {number + 1}: a batch has loss {value[0]:.2f}, below {GOOD_LOSS:g}")
+                return 0
+    progress.end(f"no batch had a loss below {GOOD_LOSS:g} in {options.passes} passes")
+    return 1
+
+
+def _options(argv):
+    parser = argparse.ArgumentParser(prog="python -m fleet_mpi.examples.fit_a_line",
+                                     description=__doc__.splitlines()[0],
+                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--passes", type=int, default=100, help="most passes over the data")
+    parser.add_argument("--batch-size", type=int, default=20)
+    parser.add_argument("--learning-rate", type=float, default=0.001)
+    parser.add_argument("--model-dir", metavar="DIR", help="save the parameters here before every pass")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

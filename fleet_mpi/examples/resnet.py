@@ -1,0 +1,149 @@
+"""ResNet with 18 to 152 layers on flowers; by default a small one that learns one batch by heart.
+
+``--layers 50 --image-size 224 --batch-size 32 --batches 0`` is the size of the guides.
+"""
+
+import argparse
+import itertools
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fleet_mpi import fluid, paddle
+from fleet_mpi.examples.progress import Progress
+
+BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
+FLOWERS = 102
+FLOWERS_SIZE = 224
+
+
+class Network(NamedTuple):
+    """The variables that a training loop needs."""
+
+    image: Any
+    label: Any
+    logits: Any
+    loss: Any
+    top1: Any
+    top5: Any
+
+
+def network(layers=50, image_size=224, classes=FLOWERS, with_metrics=True):
+    """The model in the default program, channels first."""
+    image = paddle.static.data(name="x", shape=[None, 3, image_size, image_size], dtype="float32")
+    label = paddle.static.data(name="y", shape=[None, 1], dtype="int64")
+    logits = _class_scores(image, layers, classes)
+    loss = paddle.nn.functional.cross_entropy(input=logits, label=label)
+    top1 = top5 = None
+    if with_metrics:
+        top1 = paddle.metric.accuracy(input=logits, label=label, k=1)
+        top5 = paddle.metric.accuracy(input=logits, label=label, k=5)
+    return Network(image, label, logits, loss, top1, top5)
+
+
+def _class_scores(image, layers, classes):
+    block = _bottleneck if layers >= 50 else _basic_block
+    x = _conv_norm(image, "conv1", 64, 7, stride=2, act="relu")
+    x = fluid.layers.pool2d(x, pool_size=3, pool_stride=2, pool_padding=1, pool_type="max")
+    for stage, count in enumerate(BLOCKS[layers]):
+        for number in range(count):
+            stride = 2 if number == 0 and stage > 0 else 1
+            x = block(x, _block_name(layers, stage, number), 64 << stage, stride, is_first=number == 0)
+    x = fluid.layers.pool2d(x, pool_type="avg", global_pooling=True)
+    spread = x.shape[1] ** -0.5
+    weight = fluid.ParamAttr(initializer=fluid.initializer.Uniform(-spread, spread))
+    return fluid.layers.fc(x, size=classes, param_attr=weight)
+
+
+def _block_name(layers, stage, number):
+    """res2a, res2b, ...; the many blocks of stage 4 in the deepest ones are res4a, res4b1, res4b2, ..."""
+    if layers >= 101 and stage == 2:
+        return "res4a" if number == 0 else f"res4b{number}"
+    return f"res{stage + 2}{chr(ord('a') + number)}"
+
+
+def _bottleneck(x, name, width, stride, is_first):
+    short = _shortcut(x, name, width * 4, stride, is_first)
+    made = _conv_norm(x, name + "_branch2a", width, 1, act="relu")
+    made = _conv_norm(made, name + "_branch2b", width, 3, stride, act="relu")
+    made = _conv_norm(made, name + "_branch2c", width * 4, 1)
+    return fluid.layers.elementwise_add(short, made, act="relu", name=name + ".add.output.5")
+
+
+def _basic_block(x, name, width, stride, is_first):
+    short = _shortcut(x, name, width, stride, is_first)
+    made = _conv_norm(x, name + "_branch2a", width, 3, stride, act="relu")
+    made = _conv_norm(made, name + "_branch2b", width, 3)
+    return fluid.layers.elementwise_add(short, made, act="relu", name=name + ".add.output.5")
+
+
+def _shortcut(x, name, channels, stride, is_first):
+    return _conv_norm(x, name + "_branch1", channels, 1, stride) if is_first else x
+
+
+def _conv_norm(x, name, filters, kernel, stride=1, act=None):
+    made = fluid.layers.conv2d(x, num_filters=filters, filter_size=kernel, stride=stride, padding=(kernel - 1) // 2,
+                               bias_attr=False, param_attr=fluid.ParamAttr(name=name + "_weights"))
+    norm = "bn_conv1" if name == "conv1" else "bn" + name[len("res"):]
+    return fluid.layers.batch_norm(made, act=act, param_attr=fluid.ParamAttr(name=norm + "_scale"),
+                                   bias_attr=fluid.ParamAttr(name=norm + "_offset"),
+                                   moving_mean_name=norm + "_mean", moving_variance_name=norm + "_variance")
+
+
+def main(argv=None):
+    """Train; returns 0 when the last loss is below the first, else 1."""
+    options = _options(argv)
+    paddle.enable_static()
+    model = network(options.layers, options.image_size)
+    optimizer = paddle.optimizer.Momentum(learning_rate=options.learning_rate, momentum=0.9,
+                                          weight_decay=paddle.regularizer.L2Decay(1e-4))
+    optimizer.minimize(model.loss)
+    exe = paddle.static.Executor(paddle.CPUPlace())
+    exe.run(paddle.static.default_startup_program())
+    progress, losses = Progress(), []
+    for number, (images, labels) in enumerate(_endless_batches(options)):
+        if number == options.steps:
+            break
+        loss, top1, top5 = exe.run(feed={"x": images, "y": labels}, fetch_list=[model.loss, model.top1, model.top5])
+        losses.append(float(loss))
+        progress.step("step %d/%d  loss %.4f  top1 %.3f  top5 %.3f" % (number + 1, options.steps, loss, top1, top5),
+                      len(images))
+    progress.end(f"loss {losses[0]:.4f} at the first step, {losses[-1]:.4f} at the last")
+    return 0 if losses[-1] < losses[0] else 1
+
+
+def _endless_batches(options):
+    """Batches of (images, labels) for ever: the same few again and again, or pass after pass."""
+    reader = paddle.batch(paddle.dataset.flowers.train(), options.batch_size, drop_last=True)
+    if options.batches:
+        kept = [_arrays(batch, options.image_size) for batch in itertools.islice(reader(), options.batches)]
+        yield from itertools.cycle(kept)
+    while True:
+        for batch in reader():
+            yield _arrays(batch, options.image_size)
+
+
+def _arrays(samples, size):
+    """Images [n, 3, size, size] and labels [n, 1]; smaller images take every so many pixels."""
+    images = np.stack([pixels.reshape(3, FLOWERS_SIZE, FLOWERS_SIZE) for pixels, _ in samples])
+    chosen = np.arange(size) * FLOWERS_SIZE // size
+    images = np.ascontiguousarray(images[:, :, chosen][:, :, :, chosen])
+    return images, np.array([[label] for _, label in samples], np.int64)
+
+
+def _options(argv):
+    parser = argparse.ArgumentParser(prog="python -m fleet_mpi.examples.resnet", description=__doc__.splitlines()[0],
+                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--layers", type=int, default=18, choices=sorted(BLOCKS))
+    parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS")
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--batches", type=int, default=1, metavar="N",
+                        help="train on the first N batches again and again; 0: the whole set")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--learning-rate", type=float, default=0.1)
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Word vectors: four words predict the fifth, through one table shared by all four."""
+
+import argparse
+import sys
+
+from fleet_mpi import fluid, paddle
+from fleet_mpi.examples.progress import Progress
+
+WORDS = ("firstw", "secondw", "thirdw", "forthw", "nextw")
+
+
+def network(dictionary_size, embedding_size=32, hidden_size=256, is_sparse=True):
+    """Variables (five words, prediction, loss) of the model, in the default program."""
+    words = [fluid.layers.data(name=name, shape=[1], dtype="int64") for name in WORDS]
+    vectors = [fluid.layers.embedding(input=word, size=[dictionary_size, embedding_size], dtype="float32",
+                                      is_sparse=is_sparse, param_attr="shared_w") for word in words[:-1]]
+    joined = fluid.layers.concat(input=vectors, axis=1)
+    hidden = fluid.layers.fc(input=joined, size=hidden_size, act="sigmoid")
+    prediction = fluid.layers.fc(input=hidden, size=dictionary_size, act="softmax")
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(input=prediction, label=words[-1]))
+    return words, prediction, loss
+
+
+def main(argv=None):
+    """Train; returns 0 when the last hundred batches were better than the first, else 1."""
+    options = _options(argv)
+    dictionary = paddle.dataset.imikolov.build_dict(min_word_freq=options.least_frequency)
+    words, _, loss = network(len(dictionary), options.embedding_size, options.hidden_size, not options.dense)
+    fluid.optimizer.Adam(learning_rate=options.learning_rate).minimize(loss)
+    batches = paddle.batch(paddle.dataset.imikolov.train(dictionary, len(WORDS)), batch_size=options.batch_size)
+    if options.batches:
+        batches = paddle.reader.firstn(batches, options.batches)
+
+    place = fluid.CPUPlace()
+    feeder = fluid.DataFeeder(feed_list=words, place=place)
+    exe = fluid.Executor(place)
+    exe.run(fluid.default_startup_program())
+    progress, losses = Progress(), []
+    for number in range(options.passes):
+        for batch in batches():
+            value, = exe.run(feed=feeder.feed(batch), fetch_list=[loss])
+            losses.append(float(value))
+            progress.step(f"pass {number + 1}/{options.passes}  loss {losses[-1]:.4f}", len(batch))
+    few = min(100, max(1, len(losses) // 2))
+    first, last = sum(losses[:few]) / few, sum(losses[-few:]) / few
+    progress.end(f"loss of the first {few} batches {first:.4f}, of the last {last:.4f}")
+    return 0 if last < first else 1
+
+
+def _options(argv):
+    parser = argparse.ArgumentParser(prog="python -m fleet_mpi.examples.word2vec",
+                                     description=__doc__.splitlines()[0],
+                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--passes", type=int, default=2, help="passes over the text")
+    parser.add_argument("--batches", type=int, default=0, metavar="N", help="only the first N of a pass; 0: all")
+    parser.add_argument("--batch-size", type=int, default=100)
+    parser.add_argument("--learning-rate", type=float, default=0.002)
+    parser.add_argument("--embedding-size", type=int, default=32)
+    parser.add_argument("--hidden-size", type=int, default=256)
+    parser.add_argument("--least-frequency", type=int, default=50, help="rarer words count as unknown")
+    parser.add_argument("--dense", action="store_true", help="gradients of the whole table instead of its rows")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
