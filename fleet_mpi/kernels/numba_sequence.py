@@ -68,32 +68,36 @@ def pool_sum_grad(dout, offsets, divisors, dx):
 @compiled
 def pool_max(x, offsets, pad, out, index):
     """Starts with the first row; a later one wins if larger, or no number."""
-    width = x.shape[1]
     for i in range(offsets.size - 1):
         begin, end = offsets[i], offsets[i + 1]
         if begin == end:
             out[i] = pad
             index[i] = -1
             continue
-        for j in range(width):
-            out[i, j] = x[begin, j]
-            index[i, j] = begin
+        out[i] = x[begin]
+        index[i] = begin
         for row in range(begin + 1, end):
-            for j in range(width):
-                value, best = x[row, j], out[i, j]
-                wins = (value > best) | ((value != value) & (best == best))
-                out[i, j] = value if wins else best
-                index[i, j] = row if wins else index[i, j]
+            _take_larger(x[row], np.int32(row), out[i], index[i])
 
 
 @compiled
-def pool_max_grad(dout, index, dx):
-    """Zeros, and one store for each number of the output."""
-    dx[:] = 0
-    for i in range(dout.shape[0]):
-        for j in range(dout.shape[1]):
-            if index[i, j] >= 0:
-                dx[index[i, j], j] = dout[i, j]
+def _take_larger(values, row, best, index):
+    for j in range(best.size):
+        value, before = values[j], best[j]
+        wins = (value > before) | ((value != value) & (before == before))
+        best[j] = value if wins else before
+        index[j] = row if wins else index[j]
+
+
+@compiled
+def pool_max_grad(dout, index, offsets, dx):
+    """Row by row: a choice without branches, which is faster than zeros and single stores."""
+    width = dx.shape[1]
+    for i in range(offsets.size - 1):
+        for row in range(offsets[i], offsets[i + 1]):
+            number = np.int32(row)
+            for j in range(width):
+                dx[row, j] = dout[i, j] if index[i, j] == number else 0
 
 
 @compiled
@@ -128,32 +132,50 @@ def softmax_grad(out, dout, offsets, dx):
 
 @compiled
 def windows(x, offsets, start, pad, out):
-    """Row by row, each window's rows one behind the other."""
+    """A window's rows lie one behind the other in x too, so each window is one copy with its ends padded."""
     length, width = out.shape[1], x.shape[1]
+    source, target = x.reshape(-1), out.reshape(out.shape[0], -1)
     for i in range(offsets.size - 1):
         begin, end = offsets[i], offsets[i + 1]
         for row in range(begin, end):
-            for k in range(length):
-                source = row + start + k
-                if begin <= source < end:
-                    for j in range(width):
-                        out[row, k, j] = x[source, j]
-                else:
-                    for j in range(width):
-                        out[row, k, j] = pad
+            first, last = _inside(row + start, length, begin, end)
+            if first > 0:
+                target[row, :first * width] = pad
+            if last < length:
+                target[row, last * width:] = pad
+            shift = (row + start) * width
+            _copy(source[shift + first * width:shift + last * width], target[row, first * width:last * width])
 
 
 @compiled
 def add_windows(dout, offsets, start, dx):
-    """Gathers for each row what was copied from it."""
+    """Window by window, added to the rows it was copied from."""
     length, width = dout.shape[1], dx.shape[1]
+    source, target = dout.reshape(dout.shape[0], -1), dx.reshape(-1)
+    dx[:] = 0
     for i in range(offsets.size - 1):
         begin, end = offsets[i], offsets[i + 1]
         for row in range(begin, end):
-            for j in range(width):
-                dx[row, j] = 0
-            for k in range(length):
-                target = row - start - k
-                if begin <= target < end:
-                    for j in range(width):
-                        dx[row, j] += dout[target, k, j]
+            first, last = _inside(row + start, length, begin, end)
+            shift = (row + start) * width
+            _add(source[row, first * width:last * width], target[shift + first * width:shift + last * width])
+
+
+# Loops from 0 over slices: numba checks any other index for being negative, and then does not vectorise.
+@compiled
+def _copy(source, target):
+    for j in range(target.size):
+        target[j] = source[j]
+
+
+@compiled
+def _add(source, target):
+    for j in range(target.size):
+        target[j] += source[j]
+
+
+@compiled
+def _inside(row, length, begin, end):
+    """Which of ``length`` rows from ``row`` on lie in [begin, end): the first, and behind the last."""
+    first = min(max(begin - row, 0), length)
+    return first, max(min(end - row, length), first)

@@ -79,13 +79,12 @@ def pool_max(x, offsets, pad, out, index):
 
 
 @kernel
-def pool_max_grad(dout, index, dx):
-    """dout[i, j] goes to row index[i, j] of column j; nothing where that is negative."""
+def pool_max_grad(dout, index, offsets, dx):
+    """dout[i, j] goes to row index[i, j] of column j; all else is zero."""
     xp = module_of(dout)
-    dx.fill(0)
-    kept = index >= 0
-    columns = xp.broadcast_to(xp.arange(dout.shape[1], dtype=index.dtype), dout.shape)
-    dx[index[kept], columns[kept]] = dout[kept]
+    of_row = sequence_of_rows(offsets, dx.shape[0])
+    numbers = xp.arange(dx.shape[0], dtype=index.dtype)[:, None]
+    dx[...] = xp.where(index[of_row] == numbers, dout[of_row], 0)
 
 
 @kernel
@@ -126,12 +125,12 @@ def windows(x, offsets, start, pad, out):
 
 @kernel
 def add_windows(dout, offsets, start, dx):
-    """The gradient of ``windows``: each row gets the sum over the places it was copied to, in order of k."""
+    """The gradient of ``windows``: each row gets the sum over the places it was copied to, in order of rows."""
     xp = module_of(dout)
     rows = dx.shape[0]
     begin, end = _bounds(offsets, rows)
     dx.fill(0)
-    for k in range(dout.shape[1] if rows else 0):
+    for k in reversed(range(dout.shape[1] if rows else 0)):
         target = xp.arange(rows, dtype=offsets.dtype) - (start + k)
         inside = (target >= begin) & (target < end)
         dx += xp.where(inside[:, None], dout[xp.where(inside, target, 0), k], 0)

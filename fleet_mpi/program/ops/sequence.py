@@ -125,8 +125,9 @@ def _max(k, x, out, level):
 def _max_grad(k, dout, dx, level):
     if not k.has("MaxIndex"):
         raise NotBuilt(f"{k.op}: the gradient of the largest needs the op's output MaxIndex")
-    index, spread = matrix(k["MaxIndex"]), kernels.pool_max_grad.pick(dout)
-    return lambda: spread(dout, index, dx)
+    index, offsets = matrix(k["MaxIndex"]), lod_rows.offsets_array(level, k.xp)
+    spread = kernels.pool_max_grad.pick(dout)
+    return lambda: spread(dout, index, offsets, dx)
 
 
 def _row(rows_of):
