@@ -128,8 +128,9 @@ class Metas(dict):
         self.frame = frame
 
     def __missing__(self, name):
+        # An op that also reads the name (an update in place) tells nothing about it.
         maker = next((op for op in self.frame.program.global_block().ops
-                      if name in op.output_arg_names), None)
+                      if name in op.output_arg_names and name not in op.input_arg_names), None)
         if maker is None:
             var = self.frame.program.global_block().find_var(name)
             if var is None or -1 in var.shape:
