@@ -26,7 +26,8 @@ def level_of(lengths):
 
 def lengths_of(level):
     """The lengths of a level's sequences as an array."""
-    return np.diff(offsets_array(level))
+    offsets = offsets_array(level)
+    return offsets[1:] - offsets[:-1]
 
 
 def runs(starts, lengths):

@@ -95,11 +95,11 @@ def _pad_value(k, dtype):
 
 
 def _divisors(k, level, dtype):
-    kind, lengths = _kind(k), lod_rows.lengths_of(level)
+    kind = _kind(k)
     if kind == "SUM":
-        return k.xp.ones(lengths.shape, dtype)
+        return k.xp.ones(len(level) - 1, dtype)
     # An empty sequence is padded, not divided: 1 keeps the reference, which divides all, from 0 / 0.
-    lengths = np.maximum(lengths, 1)
+    lengths = np.maximum(lod_rows.lengths_of(level), 1)
     return k.xp.asarray((np.sqrt(lengths) if kind == "SQRT" else lengths).astype(dtype))
 
 
