@@ -110,8 +110,10 @@ def conv_backward_weight(x, dout, dw, strides, paddings, dilations, groups):
                 share = np.matmul(source, seen.T, out=scratch("share", total.shape, total.dtype))
                 add_matrix(share, total)
 
+    if not products:
+        return lambda: result.fill(0)
     tiles = list(itertools.product(range(g.groups), made_of, read_of))
-    if len(tiles) > 1 or len(products) == 1:
+    if cut or len(products) == 1:
         def tile(i):
             group, made, read = tiles[i]
             add_up(group, made, read, products, result[group])
@@ -144,7 +146,7 @@ class _Columns:
         self.taps = g.kernel[0] * g.kernel[1] * g.kernel[2]
         self.plain = _plain(g)
         self.array = array.reshape((g.batch, g.groups, g.group_in) + g.size)
-        self.flat = array.reshape(g.batch, g.groups, g.group_in, -1)
+        self.flat = array.reshape(g.batch, g.groups, g.group_in, g.size[0] * g.size[1] * g.size[2])
         self._bind_moves(g, array.dtype)
 
     def _bind_moves(self, g, dtype):

@@ -19,7 +19,12 @@ _chosen = None  # set by set_threads; None: the settings decide
 
 def threads():
     """How many threads ``for_each`` uses: FLEET_MPI_THREADS, or the cores this process may run on."""
-    return _chosen or settings.get("FLEET_MPI_THREADS") or len(os.sched_getaffinity(0))
+    return _chosen or settings.get("FLEET_MPI_THREADS") or _cores()
+
+
+def _cores():
+    # Only Linux tells which cores a process is bound to.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def blas_threads():

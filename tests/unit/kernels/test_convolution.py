@@ -5,9 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels import convolution, threads
 from fleet_mpi.kernels.convolution import conv_backward_data, conv_backward_weight, conv_forward
+from fleet_mpi.testing import device
 
 # batch, channels in, size, channels out, kernel, strides, paddings, dilations, groups
 CASES = {
@@ -117,6 +119,26 @@ def test_host_version_equals_the_reference(case, dtype):
     close = {"rtol": 1e-4, "atol": 1e-4} if dtype is np.float32 else {"rtol": 1e-10, "atol": 1e-10}
     for mine, plain in zip(run_all(*given), run_all(*given, lambda kernel: kernel.reference)):
         np.testing.assert_allclose(mine, plain, **close)
+
+
+@pytest.mark.parametrize("case", ["3x3 stride 2", "groups", "asymmetric padding", "3-d with stride"])
+def test_device_arrays_are_convolved_on_the_device(case):
+    x, w, dout, attributes = arrays(case)
+    made = [device.array(np.full_like(like, np.nan)) for like in (dout, x, w)]
+    on_device = [device.array(array) for array in (x, w, dout)]
+    conv_forward(on_device[0], on_device[1], made[0], *attributes)()
+    conv_backward_data(on_device[2], on_device[1], made[1], *attributes)()
+    conv_backward_weight(on_device[0], on_device[2], made[2], *attributes)()
+    for mine, plain in zip(made, run_all(x, w, dout, attributes)):
+        np.testing.assert_allclose(to_host(mine), plain, rtol=1e-10, atol=1e-10)
+
+
+def test_an_empty_batch_has_a_weight_gradient_of_zero():
+    _, w, _, attributes = arrays("3x3 same")
+    x, dout, dw = np.empty((0, 4, 9, 8)), np.empty((0, 6, 9, 8)), np.full_like(w, np.nan)
+    conv_forward(x, w, dout, *attributes)()
+    conv_backward_weight(x, dout, dw, *attributes)()
+    assert (dw == 0).all()
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels import threads
 from fleet_mpi.kernels.normalization import (batch_norm_backward, batch_norm_forward, batch_norm_inference,
                                              layer_norm_backward, layer_norm_forward)
+from fleet_mpi.testing import device
 
 SHAPES = {  # shape, channel axis
     "NCHW": ((3, 4, 5, 6), 1),
@@ -112,6 +114,37 @@ def test_batch_norm_gradients_are_difference_quotients(case, version, relu, froz
 def test_host_batch_norm_equals_the_reference(case, relu, frozen, dtype):
     mine = batch_norm(VERSIONS["host"], case, dtype, relu, frozen)
     assert_same(mine, batch_norm(VERSIONS["reference"], case, dtype, relu, frozen), dtype)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_device_arrays_are_normalised_on_the_device(relu, frozen):
+    expected = batch_norm(VERSIONS["host"], "NCHW", np.float64, relu, frozen)
+    *arrays, axis = batch_inputs("NCHW", np.float64)
+    x, dout, scale, bias, running_mean, running_var = (device.array(array) for array in arrays)
+    made = {name: device.array(np.zeros_like(array)) for name, array in expected.items()}
+    if frozen:
+        made["mean"] = running_mean
+        batch_norm_inference(x, scale, bias, running_mean, running_var, made["out"], made["inv_std"], EPSILON, relu,
+                             axis)()
+    else:
+        batch_norm_forward(x, scale, bias, made["out"], made["mean"], made["inv_std"], running_mean, running_var,
+                           MOMENTUM, EPSILON, relu, axis)()
+    made |= {"running_mean": running_mean, "running_var": running_var}
+    batch_norm_backward(x, dout, made["out"] if relu else None, scale, made["mean"], made["inv_std"], made["dx"],
+                        made["dscale"], made["dbias"], frozen, axis)()
+    assert_same({name: to_host(array) for name, array in made.items()}, expected, np.float64)
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_rows_on_the_device_are_normalised_there(affine):
+    expected, (_, _, x, scale, bias, dout) = layer_norm(VERSIONS["host"], "sequences", np.float64, affine)
+    made = {name: device.array(np.zeros_like(array)) for name, array in expected.items()}
+    x, dout, scale, bias = (None if array is None else device.array(array) for array in (x, dout, scale, bias))
+    layer_norm_forward(x, scale, bias, made["out"], made["mean"], made["inv_std"], EPSILON, 2)()
+    layer_norm_backward(x, dout, scale, made["mean"], made["inv_std"], made["dx"], made.get("dscale"),
+                        made.get("dbias"), 2)()
+    assert_same({name: to_host(array) for name, array in made.items()}, expected, np.float64)
 
 
 @pytest.mark.parametrize("case", SHAPES)

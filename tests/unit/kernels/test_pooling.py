@@ -5,10 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
+from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels import pooling, threads
 from fleet_mpi.kernels.pooling import (adaptive_windows, avg_pool_backward, avg_pool_forward, global_windows,
                                        max_pool_backward, max_pool_forward, sliding_windows)
+from fleet_mpi.testing import device
 
 CASES = {  # batch and channels, sizes, windows of these sizes
     "2x2": ((2, 3), (6, 8), lambda sizes: sliding_windows(sizes, 2, 2, 0)),
@@ -79,6 +81,20 @@ def test_pooling_is_its_definition(case, version, dtype):
     close = {"rtol": 1e-5, "atol": 1e-5} if dtype is np.float32 else {"rtol": 1e-12, "atol": 1e-12}
     for name in expected:
         np.testing.assert_allclose(made[name], expected[name], **close, err_msg=name)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_device_arrays_are_pooled_on_the_device(case):
+    x, windows, dout = inputs(case)
+    expected = definition(x, windows, dout)
+    made = {name: device.array(np.full_like(array, 77)) for name, array in expected.items()}
+    x, dout = device.array(x), device.array(dout)
+    max_pool_forward(x, made["max"], made["index"], windows)()
+    max_pool_backward(dout, made["index"], made["max gradient"])()
+    avg_pool_forward(x, made["avg"], windows)()
+    avg_pool_backward(dout, made["avg gradient"], windows)()
+    for name in expected:
+        np.testing.assert_allclose(to_host(made[name]), expected[name], atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("case", CASES)
