@@ -30,6 +30,20 @@ def relu_backward_in_place(out, grad):
 
 
 @kernel
+def sigmoid(x, out):
+    """1 / (1 + e^-x) without overflow; ``out`` must lie apart."""
+    xp = module_of(x)
+    power = xp.exp(-xp.absolute(x))
+    xp.divide(xp.where(x >= 0, xp.ones_like(power), power), 1 + power, out=out)
+
+
+@kernel
+def sigmoid_in_place(values):
+    """The same, the result in the memory of x."""
+    sigmoid.reference(values, values)
+
+
+@kernel
 def erf(x, out):
     """The error function; ``out`` may be ``x``."""
     xp = module_of(x)

@@ -2,6 +2,7 @@
 
 import math
 
+from fleet_mpi.kernels.numba_elementary import exp_of_negative
 from fleet_mpi.kernels.numba_settings import compiled
 
 
@@ -21,6 +22,29 @@ def relu_backward_in_place(out, grad):
     zero = target.dtype.type(0)
     for i in range(target.size):
         target[i] = target[i] if y[i] > zero else zero
+
+
+@compiled
+def _logistic(x):
+    power = exp_of_negative(-abs(x))
+    one = type(power)(1)
+    return (one if x >= 0 else power) / (one + power)
+
+
+@compiled
+def sigmoid(x, out):
+    """One pass."""
+    given, made = x.reshape(-1), out.reshape(-1)
+    for i in range(made.size):
+        made[i] = _logistic(given[i])
+
+
+@compiled
+def sigmoid_in_place(values):
+    """One pass over one array."""
+    line = values.reshape(-1)
+    for i in range(line.size):
+        line[i] = _logistic(line[i])
 
 
 @compiled

@@ -19,17 +19,22 @@ def in_place_case(shape, dtype):
     return lambda rng: backward_case(shape, dtype)(rng)[:2]
 
 
-def erf_case(dtype):
-    return lambda rng: ((rng.standard_normal((3, 50)) * 3).astype(dtype), np.empty((3, 50), dtype))
+def values_case(dtype, in_place=False):
+    def make(rng):
+        x = (rng.standard_normal((3, 50)) * 30).astype(dtype)
+        return (x,) if in_place else (x, np.empty_like(x))
+    return make
 
 
 SHAPES = [((0,), np.float32), ((7,), np.float32), ((3, 5, 2), np.float64), ((40, 33), np.float32)]
 KERNEL_CASES = {
     "relu_backward": [backward_case(*case) for case in SHAPES],
     "relu_backward_in_place": [in_place_case(*case) for case in SHAPES],
-    "erf": [erf_case(np.float32), erf_case(np.float64)],
+    "erf": [values_case(np.float32), values_case(np.float64)],
+    "sigmoid": [values_case(np.float32), values_case(np.float64)],
+    "sigmoid_in_place": [values_case(np.float32, True), values_case(np.float64, True)],
 }
-KERNEL_TOLERANCES = {"erf": 2e-6}
+KERNEL_TOLERANCES = {"erf": 2e-6, "sigmoid": 5e-7, "sigmoid_in_place": 5e-7}
 
 
 def test_the_gradient_passes_where_the_output_is_above_zero():
@@ -48,3 +53,14 @@ def test_erf_equals_the_one_of_the_c_library(version):
     want = np.array([math.erf(value) for value in x])
     run(x, x)  # in place
     np.testing.assert_allclose(x, want, rtol=2e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize("version", ["reference", "numba"])
+def test_sigmoid_at_the_ends(version):
+    run = activation.sigmoid.reference if version == "reference" else activation.sigmoid.version("numba")
+    x = np.array([-np.inf, -1000, -87, -20, 0, 20, 1000, np.inf, np.nan], np.float32)
+    out = np.empty_like(x)
+    with np.errstate(all="raise", under="ignore"):
+        run(x, out)
+    np.testing.assert_allclose(out[:-1], [0, 0, 1.6458114e-38, 2.0611537e-09, 0.5, 1, 1, 1], rtol=1e-6, atol=2e-38)
+    assert np.isnan(out[-1])
