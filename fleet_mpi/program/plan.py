@@ -80,6 +80,7 @@ class BoundCall(Call):
             self.frame.values[name] = value
             if meta is not None:
                 self.metas[name] = meta
+                self.frame.keep_persistable(name, value, meta, self.op)
 
     def view(self, slot, view):
         """Let an output be a view of an input; where that is not safe, return the call that copies."""
@@ -218,6 +219,12 @@ class Frame:
         else:
             self.values[name] = arrays.empty(meta.shape, meta.dtype, self.xp)
 
+    def keep_persistable(self, name, value, meta, op):
+        """Let the scope have a value that an op made while it ran, if it outlives the run."""
+        var = op.block.find_var(name)
+        if meta.kind == "dense" and var is not None and var.persistable:
+            (self.scope.find_var(name) or self.scope.var(name)).put(value, meta.lod)
+
     def _persistable(self, name, meta):
         holder = self.scope.find_var(name) or self.scope.var(name)
         array = holder.tensor.array
@@ -245,9 +252,13 @@ def infer_all(ops, frame, nested=False):
         body = body_of(op)
         if body is not None:
             infer_all(body.ops, frame, nested=True)
+        before = {name: dict.get(frame.metas, name) for name in op.output_arg_names} if nested else {}
         registry.infer(Call(op, frame.metas))
         if not nested:
             fold(op, frame)
+        for name, meta in before.items():
+            if meta is not None and meta.shape != frame.metas[name].shape:
+                raise NeedsValues(f"{op}: whether {name!r} has shape {meta.shape} depends on a condition")
         defined.append([(name, frame.metas[name]) for name in op.output_arg_names if name in frame.metas])
     return defined
 

@@ -194,14 +194,25 @@ def prune(program, targets, feeds=()):
 
 def outside_names(program, op):
     """Variables that the body of a control-flow op reads from around it, before it writes them itself."""
-    if "sub_block" not in op.attrs:
-        return set()
-    body = program.blocks[op.attrs["sub_block"]]
+    return reads_from_outside(program.blocks[op.attrs["sub_block"]]) if "sub_block" in op.attrs else set()
+
+
+def reads_from_outside(body):
+    """Variables of the enclosing blocks that a block reads before it writes them itself."""
     made, names = set(body.vars), set()
     for inner in body.ops:
-        names.update(set(inner.input_arg_names).union(outside_names(program, inner)).difference(made))
+        names.update(set(inner.input_arg_names).union(outside_names(body.program, inner)).difference(made))
         made.update(inner.output_arg_names)
     return names
+
+
+def writes_to_outside(body):
+    """Variables of the enclosing blocks that a block (or one inside it) writes, in order."""
+    names = {}
+    for inner in body.ops:
+        nested = writes_to_outside(body.program.blocks[inner.attrs["sub_block"]]) if "sub_block" in inner.attrs else []
+        names.update(dict.fromkeys([*inner.output_arg_names, *nested]))
+    return [name for name in names if name not in body.vars]
 
 
 _main_program = Program()

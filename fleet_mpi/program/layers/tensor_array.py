@@ -1,0 +1,33 @@
+"""Tensor arrays: lists of tensors that a loop writes and reads by position."""
+
+from fleet_mpi.program import unique_name
+from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.layers.single_op import single_op
+from fleet_mpi.program.types import VarType
+
+
+def create_array(dtype):
+    """An array without tensors."""
+    helper = LayerHelper("array")
+    return helper.create_variable(name=unique_name.generate(f"{helper.name}.out"), dtype=dtype,
+                                  type=VarType.LOD_TENSOR_ARRAY)
+
+
+def array_write(x, i, array=None):
+    """Put a copy of ``x`` at position ``i`` of an array, made if none is given; returns the array."""
+    helper = LayerHelper("array_write")
+    array = create_array(helper.require(x, "x").dtype) if array is None else array
+    helper.append_op("write_to_array", {"X": [x], "I": [i]}, {"Out": [array]})
+    return array
+
+
+def array_read(array, i):
+    """The tensor at position ``i``."""
+    return single_op("read_from_array", {"X": array, "I": i}, layer="array_read")
+
+
+def array_length(array):
+    """How many tensors there are."""
+    out = single_op("lod_array_length", {"X": array}, layer="array_length", dtype="int64")
+    out.stop_gradient = True
+    return out
