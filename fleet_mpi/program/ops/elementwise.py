@@ -6,6 +6,7 @@ dimensions from that one on: [2, 3, 4, 5] + [3, 4] with axis 1.
 
 import math
 
+from fleet_mpi.kernels import summing
 from fleet_mpi.program.registry import op
 from fleet_mpi.program.types import is_float
 
@@ -59,6 +60,12 @@ def reducer(k, slot, value_shape, aligned_shape):
     axes = tuple(i for i, (n, full) in enumerate(zip(shape, value_shape)) if n == 1 and full != 1)
     if not axes:
         return lambda value: xp.copyto(target, value.reshape(target.shape))
+    if axes == tuple(range(len(axes))):  # the leading dimensions: the bias of a dense layer
+        kernel, flat = summing.sum_of_rows.pick(target), target.reshape(-1)
+        return lambda value: kernel(value.reshape(-1, flat.size), flat)
+    if axes == (0, *range(2, len(shape))):  # all but the second: the bias of a convolution
+        kernel, flat = summing.sum_of_channels.pick(target), target.reshape(-1)
+        return lambda value: kernel(value.reshape(len(value), flat.size, -1), flat)
     summed = target.reshape(tuple(n for i, n in enumerate(shape) if i not in axes))
     return lambda value: xp.sum(value, axis=axes, out=summed)
 

@@ -1,5 +1,8 @@
 """Sums, means, products and extremes over dimensions."""
 
+import functools
+
+from fleet_mpi.kernels import summing
 from fleet_mpi.program.registry import op
 from fleet_mpi.program.types import is_float
 
@@ -15,16 +18,13 @@ class Mean:
         k.set("Out", [1], lod=())
 
     def run(k):
-        """Sum, then one division."""
-        x, xp = k["X"].reshape(-1), k.xp
-        out, count = k["Out"].reshape(()), float(x.size)
-        return lambda: (xp.sum(x, out=out), xp.divide(out, count, out))
+        """One pass."""
+        return functools.partial(summing.mean_of_all.pick(k["X"]), k["X"].reshape(-1), k["Out"])
 
     def grad(k):
         """Every element gets the same share."""
-        dout, dx, xp = k["Out@GRAD"], k["X@GRAD"], k.xp
-        count = float(dx.size)
-        return lambda: xp.divide(dout, count, out=dx)
+        dx = k["X@GRAD"]
+        return functools.partial(summing.spread.pick(dx), k["Out@GRAD"], dx.reshape(-1))
 
 
 def reduction(name, grad_reads="", dtype=None):
