@@ -356,18 +356,18 @@ class Plan:
     def run(self, feed):
         """One step; returns (array, lod) pairs that alias the plan's memory: copy before the next run."""
         self.clock.step += 1
-        copyto = self.xp.copyto
         for name, buffer in self.feeds:
-            copyto(buffer, feed[name], casting="same_kind")
+            buffer[...] = feed[name]  # that its type may be cast was checked when the plan was made
         calls = iter(self.calls)
         try:
-            for call in calls:
-                call()
+            # log(0) and the like are for FLAGS_check_nan_inf to find, not for numpy to warn of.
+            with np.errstate(all="ignore"):
+                for call in calls:
+                    call()
         except FleetError:
             raise
         except Exception as error:
-            op = self.ops[len(self.calls) - calls.__length_hint__() - 1]
-            raise ProgramError(f"{op}: failed: {type(error).__name__}: {error}") from error
+            raise failure(self.ops[len(self.calls) - calls.__length_hint__() - 1], error) from error
         return self.fetches
 
 
@@ -396,7 +396,8 @@ class InterpretedPlan:
         for name, meta in self.metas.items():
             frame.metas[name] = meta
             frame.values[name] = arrays.to_module(np.array(feed[name], dtype=meta.dtype), self.xp)
-        interpret(self.ops, frame)
+        with np.errstate(all="ignore"):
+            interpret(self.ops, frame)
         return [(fetched_value(frame, name), frame.metas[name].lod) for name in self.names]
 
 
@@ -409,8 +410,18 @@ def interpret(ops, frame):
         if not find(op.type).traits.get("dynamic"):
             registry.infer(Call(op, frame.metas))
         run = bind(op, frame)
-        if run is not None:
-            run()
+        try:
+            if run is not None:
+                run()
+        except FleetError:
+            raise
+        except Exception as error:
+            raise failure(op, error) from error
+
+
+def failure(op, error):
+    """The error to raise where an op's call raised one of Python's or numpy's own."""
+    return ProgramError(f"{op}: failed: {type(error).__name__}: {error}")
 
 
 def make_plan(program, scope, feeds, fetches, xp, clock, arena):
