@@ -188,9 +188,8 @@ class Frame:
     def refresh(self):
         """Take the arrays of the scope that were replaced since they were resolved."""
         for name in list(self.values):
-            array = self.scope.array(name)
-            if array is not None and array is not self.values[name] \
-                    and self.program.global_block().find_var(name).persistable:
+            array, var = self.scope.array(name), self.program.global_block().find_var(name)
+            if array is not None and array is not self.values[name] and var is not None and var.persistable:
                 self.resolve(name, None)
 
     def _remedy(self, name, op):
