@@ -37,7 +37,7 @@ def _convolution(type, rank, input, num_filters, filter_size, stride, padding, d
     default = Normal(0.0, math.sqrt(2.0 / (math.prod(window) * channels)))
     weight = helper.create_parameter(helper.param_attr, [num_filters, channels // groups] + window, input.dtype,
                                      default_initializer=default)
-    attrs = _window_attrs(type, rank, stride, padding, dilation, groups, data_format)
+    attrs = window_attrs(type, rank, stride, padding, dilation, groups, data_format)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(type, {"Input": [input], "Filter": [weight]}, {"Output": [out]}, attrs)
     return helper.append_activation(_with_bias(helper, out, data_format))
@@ -63,7 +63,7 @@ def _transposed(type, rank, input, num_filters, output_size, filter_size, paddin
                 param_attr, bias_attr, act, name, data_format):
     helper = LayerHelper(type, input=input, param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     channels, groups = _channels(input, data_format, type), groups or 1
-    attrs = _window_attrs(type, rank, stride, padding, dilation, groups, data_format)
+    attrs = window_attrs(type, rank, stride, padding, dilation, groups, data_format)
     if output_size is not None:
         attrs["output_size"] = per_dimension(output_size, rank, f"{type}: output_size")
     if filter_size is not None:
@@ -103,14 +103,14 @@ def pool3d(input, pool_size=-1, pool_type="max", pool_stride=1, pool_padding=0, 
                  exclusive, data_format)
 
 
-def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name=None):
+def adaptive_pool2d(input, pool_size, pool_type="max", require_index=False, name=None, data_format="NCHW"):
     """``pool_size`` windows that cover the data evenly."""
-    return _adaptive_pool("pool2d", 2, input, pool_size, pool_type, require_index, name)
+    return _adaptive_pool("pool2d", 2, input, pool_size, pool_type, require_index, name, data_format)
 
 
-def adaptive_pool3d(input, pool_size, pool_type="max", require_index=False, name=None):
+def adaptive_pool3d(input, pool_size, pool_type="max", require_index=False, name=None, data_format="NCDHW"):
     """As adaptive_pool2d, over depth, height and width."""
-    return _adaptive_pool("pool3d", 3, input, pool_size, pool_type, require_index, name)
+    return _adaptive_pool("pool3d", 3, input, pool_size, pool_type, require_index, name, data_format)
 
 
 def _pool(type, rank, input, size, kind, stride, padding, whole, ceil_mode, name, exclusive, data_format):
@@ -124,11 +124,11 @@ def _pool(type, rank, input, size, kind, stride, padding, whole, ceil_mode, name
         "data_format": data_format})
 
 
-def _adaptive_pool(type, rank, input, size, kind, require_index, name):
+def _adaptive_pool(type, rank, input, size, kind, require_index, name, data_format):
     if require_index:
         raise UsageError(f"adaptive_{type}: require_index=True is not supported; the maxima's places are kept "
                          f"for the gradient only")
-    return _pooled(type, input, name, {"pooling_type": kind, "adaptive": True,
+    return _pooled(type, input, name, {"pooling_type": kind, "adaptive": True, "data_format": data_format,
                                        "ksize": per_dimension(size, rank, f"adaptive_{type}: pool_size")},
                    layer=f"adaptive_{type}")
 
@@ -243,7 +243,8 @@ def _channels(input, data_format, layer):
     return channels
 
 
-def _window_attrs(type, rank, stride, padding, dilation, groups, data_format):
+def window_attrs(type, rank, stride, padding, dilation, groups, data_format):
+    """The attributes of a convolution op, from what a layer was given."""
     pads, algorithm = paddings_of(padding, rank, data_format, f"{type}: padding")
     return {"strides": per_dimension(stride, rank, f"{type}: stride"), "paddings": pads,
             "dilations": per_dimension(dilation, rank, f"{type}: dilation"), "groups": groups,

@@ -1,0 +1,104 @@
+"""Layers under their 2.x names and signatures (``paddle.nn.functional``): the parameters are given, not made."""
+
+from fleet_mpi.errors import NotBuilt
+from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.layers import nn
+from fleet_mpi.program.layers.single_op import single_op
+
+
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCHW", name=None):
+    """``x`` convolved with ``weight`` [filters, channels / groups, h, w], plus a bias per filter."""
+    attrs = nn.window_attrs("conv2d", 2, stride, padding, dilation, groups, data_format)
+    return _with_bias(single_op("conv2d", {"Input": x, "Filter": weight}, attrs, out="Output", name=name), bias,
+                      data_format)
+
+
+def conv2d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1,
+                     data_format="NCHW", output_size=None, name=None):
+    """The transpose of conv2d; ``weight`` is [channels, filters / groups, h, w]."""
+    if output_padding not in (0, [0, 0], (0, 0)):
+        raise NotBuilt("conv2d_transpose: output_padding is not supported; give output_size instead")
+    attrs = nn.window_attrs("conv2d_transpose", 2, stride, padding, dilation, groups, data_format)
+    if output_size is not None:
+        attrs["output_size"] = nn.per_dimension(output_size, 2, "conv2d_transpose: output_size")
+    return _with_bias(single_op("conv2d_transpose", {"Input": x, "Filter": weight}, attrs, out="Output", name=name),
+                      bias, data_format)
+
+
+def _with_bias(out, bias, data_format):
+    if bias is None:
+        return out
+    return single_op("elementwise_add", {"X": out, "Y": bias}, {"axis": 3 if data_format == "NHWC" else 1})
+
+
+def batch_norm(x, running_mean, running_var, weight, bias, training=False, momentum=0.9, epsilon=1e-05,
+               data_format="NCHW", use_global_stats=None, name=None):
+    """Batch norm by given parameters; while training the running statistics are updated."""
+    helper = LayerHelper("batch_norm", name=name)
+    saved = [helper.create_variable_for_type_inference(x.dtype, stop_gradient=True) for _ in range(2)]
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op("batch_norm", {"X": [x], "Scale": [weight], "Bias": [bias], "Mean": [running_mean],
+                                    "Variance": [running_var]},
+                     {"Y": [out], "MeanOut": [running_mean], "VarianceOut": [running_var], "SavedMean": [saved[0]],
+                      "SavedVariance": [saved[1]]},
+                     {"momentum": momentum, "epsilon": epsilon, "is_test": not training, "data_layout": data_format,
+                      "use_global_stats": bool(use_global_stats)})
+    return out
+
+
+def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-05, name=None):
+    """Layer norm over the last dimensions, as many as ``normalized_shape`` has."""
+    count = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
+    return single_op("layer_norm", {"X": x, "Scale": weight, "Bias": bias}, out="Y", also=("Mean", "Variance"),
+                     attrs={"begin_norm_axis": len(x.shape) - count, "epsilon": epsilon}, name=name)
+
+
+def max_pool2d(x, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCHW",
+               name=None):
+    """The maximum of windows, one behind the other unless a stride is given."""
+    if return_mask:
+        raise NotBuilt("max_pool2d: return_mask=True is not supported; the places are kept for the gradient only")
+    return nn.pool2d(x, kernel_size, "max", kernel_size if stride is None else stride, padding, ceil_mode=ceil_mode,
+                     name=name, data_format=data_format)
+
+
+def avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None,
+               data_format="NCHW", name=None):
+    """The mean of windows, one behind the other unless a stride is given."""
+    if divisor_override is not None:
+        raise NotBuilt("avg_pool2d: divisor_override is not supported; scale the result")
+    return nn.pool2d(x, kernel_size, "avg", kernel_size if stride is None else stride, padding, ceil_mode=ceil_mode,
+                     name=name, exclusive=exclusive, data_format=data_format)
+
+
+def adaptive_avg_pool2d(x, output_size, data_format="NCHW", name=None):
+    """The mean of ``output_size`` windows that cover the data evenly."""
+    return nn.adaptive_pool2d(x, output_size, "avg", name=name, data_format=data_format)
+
+
+def adaptive_max_pool2d(x, output_size, return_mask=False, name=None):
+    """The maximum of ``output_size`` windows that cover the data evenly."""
+    return nn.adaptive_pool2d(x, output_size, "max", require_index=return_mask, name=name)
+
+
+def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=None):
+    """Each element zero with probability ``p``, the others scaled up; ``mode`` as in 1.x."""
+    if axis is not None:
+        raise NotBuilt("dropout: axis is not supported; multiply by dropout(ones of the smaller shape)")
+    return nn.dropout(x, p, is_test=not training, name=name, dropout_implementation=mode)
+
+
+def softmax(x, axis=-1, dtype=None, name=None):
+    """Probabilities that sum to one along ``axis``; computed in ``dtype`` if given."""
+    return nn.softmax(_cast(x, dtype), axis=axis, name=name)
+
+
+def log_softmax(x, axis=-1, dtype=None, name=None):
+    """The logarithm of softmax; computed in ``dtype`` if given."""
+    return nn.log_softmax(_cast(x, dtype), axis=axis, name=name)
+
+
+def _cast(x, dtype):
+    if dtype is None:
+        return x
+    return single_op("cast", {"X": x}, {"out_dtype": str(getattr(dtype, "value", dtype))}, dtype=dtype)
