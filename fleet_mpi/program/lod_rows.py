@@ -76,3 +76,18 @@ def joined_rows(levels):
         places.append(runs(start, some))
         start = start + some
     return places, level
+
+
+def time_order(level, is_reverse=False):
+    """How to walk all sequences at once: (sequences from long to short, rows by step, rows per step).
+
+    The rows are the first of every sequence, then the second of those that have one, and so on, each step's
+    in the order of the sequences; so the sequences that go on are always the first ones of the step before.
+    """
+    offsets, lengths = offsets_array(level), lengths_of(level)
+    order = np.argsort(-lengths, kind="stable")
+    counts = len(lengths) - np.searchsorted(lengths[order[::-1]], np.arange(lengths.max(initial=0)), side="right")
+    step = np.repeat(np.arange(len(counts)), counts)
+    sequence = order[np.arange(level[-1]) - np.repeat(np.cumsum(counts) - counts, counts)]
+    rows = offsets[sequence + 1] - 1 - step if is_reverse else offsets[sequence] + step
+    return order, rows, counts

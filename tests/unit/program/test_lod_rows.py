@@ -73,3 +73,13 @@ def test_a_level_is_made_an_array_once_for_each_kind_of_array():
     assert lod_rows.offsets_array(some) is lod_rows.offsets_array((0, 2, 5))
     on_device = lod_rows.offsets_array(some, testing.device)
     assert isinstance(on_device, testing.DeviceArray) and on_device.get().tolist() == [0, 2, 5]
+
+
+@given(lengths, st.booleans())
+def test_time_order_takes_a_row_of_each_sequence_that_lasts(some, is_reverse):
+    order, rows, counts = lod_rows.time_order(level(some), is_reverse)
+    assert [some[i] for i in order] == sorted(some, reverse=True)
+    each = [part[::-1] if is_reverse else part for part in sequences(some)]
+    steps = [[each[i][step] for i in order if some[i] > step] for step in range(max(some))]
+    assert rows.tolist() == flat(steps)
+    assert counts.tolist() == [len(step) for step in steps]
