@@ -212,3 +212,18 @@ def test_a_lenet_learns_eight_pictures_by_heart():
     feed = {"image": rng.normal(size=(8, 1, 28, 28)).astype("float32"), "label": rng.integers(0, 10, (8, 1))}
     results = [executor.run(feed=feed, fetch_list=[cost, hits]) for _ in range(15)]
     assert results[0][0][0] > 1.5 and results[-1][0][0] < 0.1 and results[-1][1][0] == 1
+
+
+def test_a_dropout_that_is_computed_again_for_the_gradient_drops_the_same_elements():
+    x = data("x", [6])
+    hidden = nn.dropout(fc(x, 5, act="relu"), 0.5)
+    cost = mean_of(fc(hidden, 1))
+    plain = default_main_program().clone()
+    default_main_program().random_seed = plain.random_seed = 4
+    for program, checkpoints in ((default_main_program(), [cost]), (plain, None)):
+        append_backward(program.global_block().var(cost.name), checkpoints=checkpoints)
+    assert any("@RECOMPUTED" in name for name in default_main_program().global_block().vars)
+    executor, feed = started(), {"x": rng.normal(size=(7, 6)).astype("f")}
+    one, other = (executor.run(program, feed=feed, fetch_list=["fc_0.w_0@GRAD"])[0]
+                  for program in (default_main_program(), plain))
+    np.testing.assert_array_equal(one, other)
