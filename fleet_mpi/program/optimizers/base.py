@@ -37,16 +37,23 @@ class Optimizer:
         self._accumulators = {}
         self._opti_name_list = []
         self._rate_dtype = "float32"
+        self._skip_update = None
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, grad_clip=None):
         """Add backward and update ops to the loss's program; returns (update ops, [(parameter, gradient)])."""
         pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
-        own_clip = self._grad_clip
-        self._grad_clip = grad_clip if grad_clip is not None else own_clip
-        try:
+        with self.clipping(grad_clip):
             return self.apply_optimize(loss, startup_program, pairs), pairs
+
+    @contextmanager
+    def clipping(self, grad_clip):
+        """Within the block this clip, if any, is used instead of the optimizer's own."""
+        own = self._grad_clip
+        self._grad_clip = grad_clip if grad_clip is not None else own
+        try:
+            yield
         finally:
-            self._grad_clip = own_clip
+            self._grad_clip = own
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Add the backward ops only; returns [(parameter, gradient)]."""
@@ -114,13 +121,17 @@ class Optimizer:
         return self._rule_of(param).states
 
     def op_inputs(self, param):
-        """Further inputs of the update op."""
-        return {}
+        """Further inputs of the update op: the flag that skips it, where a wrapper gave one."""
+        return {"SkipUpdate": [self._skip_update]} if self._skip_update is not None else {}
 
     def op_attrs(self, param):
         """The attributes of a parameter's update op."""
         rule = self._rule_of(param)
         return attributes(rule, {name: value for name, value in self.hypers.items() if name in rule.hypers})
+
+    def skip_when(self, flag):
+        """Let update ops made from now on do nothing in a run where this variable ([1], bool) is true; None ends it."""
+        self._skip_update = flag
 
     def _finish_update(self, block, parameters_and_grads):
         """For subclasses: ops after all updates."""

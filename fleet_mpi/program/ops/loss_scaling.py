@@ -1,0 +1,100 @@
+"""Ops of loss scaling: are all gradients finite, and by how much shall the next loss be scaled."""
+
+from fleet_mpi import arrays
+from fleet_mpi.program.registry import op
+
+
+def infer_gradients(k):
+    """Each Out as its X."""
+    for i in range(k.count("X")):
+        k.set("Out", k.shape("X", i), k.dtype("X", i), lod=(), index=i, kind=k.meta("X", i).kind)
+
+
+def numbers(k):
+    """(X, Out) arrays of every gradient, the values in case of Rows, which are changed where they lie."""
+    pairs = []
+    for i, (x, out) in enumerate(zip(k.all("X"), outputs(k))):
+        if isinstance(x, arrays.Rows):
+            if k.name("X", i) != k.name("Out", i):
+                k.put("Out", x, i)
+            x = out = x.values
+        pairs.append((x, out))
+    return pairs
+
+
+def outputs(k):
+    """The arrays of Out; None for Rows, which have none laid out."""
+    return [k.frame.values.get(k.name("Out", i)) for i in range(k.count("Out"))]
+
+
+@op("check_finite_and_unscale", "X* Scale", "Out* FoundInfinite", effect=True)
+class CheckFiniteAndUnscale:
+    """Out = X / Scale; FoundInfinite tells whether some element of some X is NaN or infinite."""
+
+    def infer(k):
+        """As X, and one flag."""
+        infer_gradients(k)
+        k.set("FoundInfinite", [1], "bool", lod=())
+
+    def run(k):
+        """A pass to look, a pass to divide."""
+        pairs, scale, found, xp = numbers(k), k["Scale"], k["FoundInfinite"], k.xp
+
+        def run():
+            inverse = 1.0 / scale
+            found.fill(False)
+            for x, out in pairs:
+                found[...] |= ~xp.isfinite(x).all()
+                xp.multiply(x, inverse.astype(x.dtype), out=out)
+        return run
+
+
+@op("update_loss_scaling", "X* FoundInfinite PrevLossScaling InGoodSteps InBadSteps",
+    "Out* LossScaling OutGoodSteps OutBadSteps", effect=True,
+    attrs={"incr_every_n_steps": 1000, "decr_every_n_nan_or_inf": 2, "incr_ratio": 2.0, "decr_ratio": 0.8})
+class UpdateLossScaling:
+    """After enough finite steps in a row the scale grows, after enough others it falls (not below 1).
+
+    Gradients of a step that is not finite become zero.
+    """
+
+    def infer(k):
+        """Nothing changes its shape."""
+        infer_gradients(k)
+        for source, target in (("PrevLossScaling", "LossScaling"), ("InGoodSteps", "OutGoodSteps"),
+                               ("InBadSteps", "OutBadSteps")):
+            k.set(target, k.shape(source), k.dtype(source), lod=())
+
+    def run(k):
+        """The counters are read on the host: on a device this waits for the step."""
+        pairs, xp, found = numbers(k), k.xp, k["FoundInfinite"]
+        before = [k[slot] for slot in ("PrevLossScaling", "InGoodSteps", "InBadSteps")]
+        after = [k[slot] for slot in ("LossScaling", "OutGoodSteps", "OutBadSteps")]
+        attrs = dict(k.attrs)
+
+        def run():
+            is_bad = bool(arrays.to_host(found)[0])
+            scale, good, bad = (arrays.to_host(one)[0].item() for one in before)
+            for target, value in zip(after, next_scaling(is_bad, scale, good, bad, attrs)):
+                target.fill(value)
+            for x, out in pairs:
+                if is_bad:
+                    out.fill(0)
+                elif out is not x:
+                    xp.copyto(out, x)
+        return run
+
+
+def next_scaling(is_bad, scale, good, bad, attrs):
+    """(scale, good steps, bad steps) after a step."""
+    if is_bad:
+        good, bad = 0, bad + 1
+        if bad == attrs["decr_every_n_nan_or_inf"]:
+            scale, bad = max(1.0, scale * attrs["decr_ratio"]), 0
+        return scale, good, bad
+    good, bad = good + 1, 0
+    if good == attrs["incr_every_n_steps"]:
+        grown = scale * attrs["incr_ratio"]
+        # A float32 above this is infinite: the scale stays.
+        scale, good = (grown if grown < 3.4e38 else scale), 0
+    return scale, good, bad
