@@ -1,9 +1,13 @@
-"""Optimizers that wrap another one: recomputing the forward pass, merging gradients of several steps, looking ahead."""
+"""Optimizers that wrap another one: recomputing the forward pass, merging gradients of several steps, looking ahead.
+
+The averages of parameters (``averages``) can be had from here too; loss scaling is in ``program/amp``.
+"""
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program import unique_name
 from fleet_mpi.program.backward import append_backward
 from fleet_mpi.program.layers.control_flow import ConditionalBlock
+from fleet_mpi.program.optimizers.averages import ExponentialMovingAverage, ModelAverage  # noqa: F401
 from fleet_mpi.program.optimizers.base import persistable, programs_of
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.types import VarType

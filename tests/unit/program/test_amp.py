@@ -1,11 +1,11 @@
-"""fleet_mpi/program/optimizers/mixed_precision.py."""
+"""fleet_mpi/program/amp.py."""
 
 import numpy as np
 from building import data, mean, mul, parameter
 
 from fleet_mpi.program import unique_name
+from fleet_mpi.program.amp import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.optimizers.mixed_precision import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
 from fleet_mpi.program.program import Program, default_startup_program, program_guard
@@ -43,7 +43,8 @@ def test_a_step_that_is_not_finite_changes_nothing():
 
 
 def test_the_scale_falls_after_bad_steps_in_a_row_and_not_below_one():
-    found = train(lambda inner: decorate(inner, init_loss_scaling=4.0, decr_ratio=0.25), [BAD, GOOD[0], BAD, BAD, BAD, BAD])
+    found = train(lambda inner: decorate(inner, init_loss_scaling=4.0, decr_ratio=0.25),
+                  [BAD, GOOD[0], BAD, BAD, BAD, BAD])
     assert [scale for _, scale in found] == [4, 4, 4, 1, 1, 1]
 
 
