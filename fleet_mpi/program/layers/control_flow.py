@@ -142,8 +142,10 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
 
 def _branch(pred, function, outs):
     """Run a function in a body under a condition; its results are put in ``outs``, made if None."""
+    if function is None:
+        return None
     with ConditionalBlock([pred], is_scalar_condition=True).block():
-        results = None if function is None else function()
+        results = function()
         if results is None:
             return None
         parent = default_main_program().current_block().parent
