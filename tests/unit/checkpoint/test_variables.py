@@ -12,6 +12,7 @@ from fleet_mpi.checkpoint.inference_model import load_inference_model, save_infe
 from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.checkpoint.variables import load_persistables, load_vars, save_params, save_persistables
 from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.program import unique_name
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.program import Program, program_guard
@@ -22,7 +23,7 @@ from fleet_mpi.program.scope import Scope, global_scope, scope_guard
 def model():
     """A small network, its values set; yields (program, output variable)."""
     main, startup = Program(), Program()
-    with program_guard(main, startup), scope_guard(Scope()):
+    with program_guard(main, startup), scope_guard(Scope()), unique_name.guard():
         x = main.global_block().create_var(name="x", shape=[-1, 3], is_data=True, stop_gradient=True)
         out = fc(fc(x, 4, name="one"), 2, name="two")
         for i, param in enumerate(main.all_parameters()):
