@@ -242,7 +242,12 @@ class Stack:
         """Each input gets its slice."""
         dout = k["Y@GRAD"]
         axis = new_axis(k, dout.ndim - 1)
-        return copies(k.xp, [(dx, dout[(slice(None),) * axis + (i, Ellipsis)]) for i, dx in enumerate(k.all("X@GRAD"))])
+        return copies(k.xp, [(dx, dout[nth(axis, i)]) for i, dx in enumerate(k.all("X@GRAD"))])
+
+
+def nth(axis, i):
+    """The index of the i-th slice along an axis; always a view, even of a vector."""
+    return (slice(None),) * axis + (i, Ellipsis)
 
 
 def new_axis(k, rank):
@@ -268,10 +273,10 @@ class Unstack:
     def run(k):
         """Copy each slice."""
         x, axis = k["X"], known_axis(k, "X")
-        return copies(k.xp, [(out, x[(slice(None),) * axis + (i, Ellipsis)]) for i, out in enumerate(k.all("Y"))])
+        return copies(k.xp, [(out, x[nth(axis, i)]) for i, out in enumerate(k.all("Y"))])
 
     def grad(k):
         """The slices' gradients put together again."""
         dx = k["X@GRAD"]
         axis = k.attr("axis", 0) % dx.ndim
-        return copies(k.xp, [(dx[(slice(None),) * axis + (i, Ellipsis)], dout) for i, dout in enumerate(k.all("Y@GRAD"))])
+        return copies(k.xp, [(dx[nth(axis, i)], dout) for i, dout in enumerate(k.all("Y@GRAD"))])

@@ -1,4 +1,7 @@
-"""Rows of a table by id. With ``is_sparse`` the table's gradient is Rows: the ids, and the output's gradient as it lies."""
+"""Rows of a table by id.
+
+With ``is_sparse`` the table's gradient is Rows: the ids, and the output's gradient as it lies.
+"""
 
 import numpy as np
 

@@ -64,7 +64,8 @@ def test_pieces():
 def test_rows_and_elements_by_position():
     x, index = static_data("x", [4, 2]), static_data("index", [-1], "int64")
     values, new = np.arange(8, dtype="float32").reshape(4, 2), np.array([[9, 9], [8, 8]], "float32")
-    found = run(layers.gather(x, index), layers.gather_axis(x, index, axis=0), layers.gather_nd(x, layers.unsqueeze(index, [1])),
+    found = run(layers.gather(x, index), layers.gather_axis(x, index, axis=0),
+                layers.gather_nd(x, layers.unsqueeze(index, [1])),
                 layers.scatter(x, index, static_data("new", [2, 2])),
                 layers.scatter(x, index, static_data("new", [2, 2]), overwrite=False),
                 x=values, index=np.array([3, 0]), new=new)
@@ -74,7 +75,8 @@ def test_rows_and_elements_by_position():
 
 
 def test_ones_at_ids():
-    one, two = layers.one_hot(static_data("a", [2, 1], "int64"), 3), layers.one_hot_v2(static_data("b", [2], "int64"), 3)
+    one = layers.one_hot(static_data("a", [2, 1], "int64"), 3)
+    two = layers.one_hot_v2(static_data("b", [2], "int64"), 3)
     assert one.shape == two.shape == (2, 3) and one.stop_gradient
     for got in run(one, two, a=np.array([[2], [0]]), b=np.array([2, 0])):
         np.testing.assert_array_equal(got, [[0, 0, 1], [1, 0, 0]])
@@ -83,8 +85,8 @@ def test_ones_at_ids():
 def test_sorting_gives_elements_and_where_they_were():
     x = static_data("x", [-1, 3])
     values = np.array([[3, 1, 2], [5, 9, 7]], "float32")
-    pairs = [layers.topk(x, 2), layers.topk(x, fill_constant([1], "int32", 2)), layers.topk_along(x, 1, axis=0, largest=False),
-             layers.argsort(x), layers.argsort(x, descending=True)]
+    pairs = [layers.topk(x, 2), layers.topk(x, fill_constant([1], "int32", 2)),
+             layers.topk_along(x, 1, axis=0, largest=False), layers.argsort(x), layers.argsort(x, descending=True)]
     found = run(*[one for pair in pairs for one in pair], x=values)
     wanted = [[[3, 2], [9, 7]], [[0, 2], [1, 2]]] * 2 + [[[3, 1, 2]], [[0, 0, 0]]] + [
         [[1, 2, 3], [5, 7, 9]], [[1, 2, 0], [0, 2, 1]], [[3, 2, 1], [9, 7, 5]], [[0, 2, 1], [1, 2, 0]]]

@@ -45,7 +45,8 @@ def test_a_global_variable_is_filled_by_the_startup_program():
 def test_constants_of_every_kind():
     x = data("x", [2])
     found = run(tensor.fill_constant([2], "int64", 10 ** 15 + 1), tensor.ones([2], "float32"),
-                tensor.zeros([1, 2], "int32"), tensor.ones_like(x), tensor.zeros_like(x), tensor.full_like(x, 3, "int64"),
+                tensor.zeros([1, 2], "int32"), tensor.ones_like(x), tensor.zeros_like(x),
+                tensor.full_like(x, 3, "int64"),
                 tensor.fill_constant_batch_size_like(x, [-1, 1], "float32", 2.0), x=np.zeros((3, 2), "float32"))
     assert [one.tolist() for one in found] == [
         [10 ** 15 + 1] * 2, [1, 1], [[0, 0]], [[1, 1]] * 3, [[0, 0]] * 3, [[3, 3]] * 3, [[2]] * 3]
@@ -66,9 +67,9 @@ def test_a_shape_may_hold_variables():
     assert [one.shape for one in run(whole, mixed, x=np.zeros((4, 2), "float32"))] == [(4, 2), (2, 5)]
 
 
-@pytest.mark.parametrize("given, shape, dtype", [(np.arange(6).reshape(2, 3), (2, 3), "int64"), ([1.5, 2.5], (2,), "float32"),
-                                                 (np.ones(2), (2,), "float32"), (3, (1,), "int64"),
-                                                 (np.array([True]), (1,), "bool")])
+@pytest.mark.parametrize("given, shape, dtype", [
+    (np.arange(6).reshape(2, 3), (2, 3), "int64"), ([1.5, 2.5], (2,), "float32"), (np.ones(2), (2,), "float32"),
+    (3, (1,), "int64"), (np.array([True]), (1,), "bool")])
 def test_arrays_lists_and_numbers_can_be_assigned(given, shape, dtype):
     made = tensor.assign(given)
     assert made.shape == shape and made.dtype == dtype
@@ -82,11 +83,12 @@ def test_a_word_cannot_be_assigned():
 
 def test_shapes_sizes_and_ranges():
     x = data("x", [2])
-    found = run(tensor.shape(x), tensor.size(x), tensor.range(0, 10, 4, "int64"), tensor.range(1.0, 0.0, -0.25, "float32"),
-                tensor.linspace(0.0, 1.0, 3), tensor.eye(2), tensor.eye(1, 2, [2]), tensor.diag(np.array([1, 2])),
-                x=np.zeros((3, 2), "float32"))
+    found = run(tensor.shape(x), tensor.size(x), tensor.range(0, 10, 4, "int64"),
+                tensor.range(1.0, 0.0, -0.25, "float32"), tensor.linspace(0.0, 1.0, 3), tensor.eye(2),
+                tensor.eye(1, 2, [2]), tensor.diag(np.array([1, 2])), x=np.zeros((3, 2), "float32"))
     assert [one.tolist() for one in found] == [
-        [3, 2], [6], [0, 4, 8], [1, 0.75, 0.5, 0.25], [0, 0.5, 1], [[1, 0], [0, 1]], [[[1, 0]], [[1, 0]]], [[1, 0], [0, 2]]]
+        [3, 2], [6], [0, 4, 8], [1, 0.75, 0.5, 0.25], [0, 0.5, 1], [[1, 0], [0, 1]], [[[1, 0]], [[1, 0]]],
+        [[1, 0], [0, 2]]]
 
 
 def test_a_range_up_to_a_fed_number():

@@ -17,6 +17,7 @@ from fleet_mpi.program.layers.manipulation import concat, where
 from fleet_mpi.program.layers.math import increment, scale
 from fleet_mpi.program.layers.reduction import mean, reduce_sum
 from fleet_mpi.program.layers.tensor import assign, create_global_var, fill_constant
+from fleet_mpi.program.liveness import live_ops
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.scope import global_scope
 
@@ -96,9 +97,9 @@ def test_a_body_that_nobody_needs_does_not_run_unless_it_has_an_effect():
     with when(below(x, 1.0)):
         assign(scale(x, 2.0), unread)
     assert run([scale(x, 3.0)], x=1.0) == [3.0]
-    from fleet_mpi.program.liveness import live_ops
     program = default_main_program()
-    assert "conditional_block" not in [op.type for op in live_ops(program, [program.global_block().ops[-1].output("Out")[0]])]
+    last = program.global_block().ops[-1].output("Out")
+    assert "conditional_block" not in [op.type for op in live_ops(program, last)]
 
 
 def test_branches_with_different_shapes_are_interpreted():

@@ -67,7 +67,8 @@ for name, choose in (("arg_max", max), ("arg_min", min)):
                               {"Out": found.reshape(left or [1])}, note=f"{shape}{axis}{keep}"))
 CASES += [
     Case("arg_max", {"X": np.array([[1.0, 5.0], [7.0, 2.0]])}, {"flatten": True}, {"Out": np.array([2])}),
-    Case("arg_min", {"X": np.array([[1.0, 5.0], [7.0, 2.0]])}, {"axis": 1, "dtype": "int32"}, {"Out": np.array([0, 1])}),
+    Case("arg_min", {"X": np.array([[1.0, 5.0], [7.0, 2.0]])}, {"axis": 1, "dtype": "int32"},
+         {"Out": np.array([0, 1])}),
 ]
 
 
