@@ -1,0 +1,54 @@
+"""No op without a test: every registered type stands in some Case, or here with where it is tested."""
+
+import importlib.util
+from pathlib import Path
+
+from checking import Case
+
+from fleet_mpi.program import registry
+
+HERE = Path(__file__).parent
+
+# Ops that one Case cannot show, and the test that shows them.
+ELSEWHERE = {
+    "conditional_block": "program/ops/test_control_flow.py",
+    "while": "program/ops/test_control_flow.py",
+    "read_from_array": "program/ops/test_tensor_array.py",
+    "write_to_array": "program/ops/test_tensor_array.py",
+    "lod_array_length": "program/ops/test_tensor_array.py",
+    "beam_search_decode": "program/ops/test_beam_search.py",
+    "py_func": "program/ops/test_host_calls.py",
+    "assert": "program/ops/test_host_calls.py",
+    "clip_rows": "program/ops/test_clipping.py",
+    "merge_selected_rows": "program/ops/test_clipping.py",
+}
+
+
+def cases():
+    """Every Case that a module of this folder defines, however it is kept."""
+    for path in sorted(HERE.glob("test_*.py")):
+        if path.name != Path(__file__).name:
+            spec = importlib.util.spec_from_file_location(f"cases_in_{path.stem}", path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            for value in vars(module).values():
+                yield from (one for one in (value if isinstance(value, (list, tuple)) else [value])
+                            if isinstance(one, Case))
+
+
+def test_every_op_has_a_case_and_every_gradient_is_checked():
+    found = list(cases())
+    shown = {case.type for case in found}
+    differentiated = {case.type for case in found if case.grads}
+    types = [type for type in registry.all_types() if not type.endswith("_grad")]
+    missing = [type for type in types if type not in shown and type not in ELSEWHERE]
+    unchecked = [type for type in types if registry.find(type).grad is not None
+                 and type not in differentiated and type not in ELSEWHERE]
+    assert not missing, f"ops without a Case: {missing}"
+    assert not unchecked, f"ops whose gradient no Case checks: {unchecked}"
+
+
+def test_what_is_said_to_be_tested_elsewhere_exists():
+    assert not set(ELSEWHERE) - set(registry.all_types())
+    for place in set(ELSEWHERE.values()):
+        assert (HERE.parents[1] / place).is_file(), place
