@@ -76,15 +76,15 @@ def _metrics(prediction, label):
     columns = paddle.concat([1 - prediction, prediction], axis=1)
     auc, _, auc_states = paddle.static.auc(input=columns, label=label, num_thresholds=2 ** 12, slide_steps=20)
     truth = paddle.cast(label, "float32")
+    # A guard of their own: a network built a second time finds them under the same names.
     with fluid.unique_name.guard():
-        total = _accumulator("total_cnt")
-        right, absolute, squared = map(_accumulator, ("right_cnt", "abserr", "sqrerr"))
-        count = paddle.cast(fluid.layers.shape(label)[0:1], "float32")
-        share = paddle.metric.accuracy(input=prediction, label=label, k=1)
-        acc = _add_up(right, share * count, total, count)
-        mae = _add_up(absolute, paddle.nn.functional.l1_loss(prediction, truth, reduction="sum"), total, count)
-        mse = _add_up(squared, paddle.nn.functional.mse_loss(prediction, truth, reduction="sum"), total, count)
-        metrics = {"auc": auc, "acc": acc, "mae": mae, "mse": mse, "rmse": paddle.sqrt(mse)}
+        total, right, absolute, squared = map(_accumulator, ("total_cnt", "right_cnt", "abserr", "sqrerr"))
+    count = paddle.cast(fluid.layers.shape(label)[0:1], "float32")
+    share = paddle.metric.accuracy(input=prediction, label=label, k=1)
+    acc = _add_up(right, share * count, total, count)
+    mae = _add_up(absolute, paddle.nn.functional.l1_loss(prediction, truth, reduction="sum"), total, count)
+    mse = _add_up(squared, paddle.nn.functional.mse_loss(prediction, truth, reduction="sum"), total, count)
+    metrics = {"auc": auc, "acc": acc, "mae": mae, "mse": mse, "rmse": paddle.sqrt(mse)}
     return metrics, [*auc_states, right, total, absolute, squared]
 
 
