@@ -45,9 +45,12 @@ TABLE = (
     Setting("PADDLE_PSERVERS_IP_PORT_LIST", str, "", "the servers' labels, host:port, comma separated"),
     Setting("POD_IP", str, "", "this server's host in that list"),
     Setting("PADDLE_PORT", str, "", "this server's port in that list"),
+    Setting("OMPI_COMM_WORLD_SIZE", int, 1, "how many processes Open MPI's mpirun started together"),
+    Setting("PMI_SIZE", int, 1, "how many processes MPICH's mpirun started together"),
 )
 
 _BY_NAME = {setting.name: setting for setting in TABLE}
+NAMES = frozenset(_BY_NAME)
 _overrides = {}
 
 

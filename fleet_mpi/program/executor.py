@@ -11,7 +11,7 @@ from fleet_mpi.program.dataset_loop import run_over_dataset
 from fleet_mpi.program.feeding import FedSequence, as_feed, feed_meta
 from fleet_mpi.program.fetched import fetched
 from fleet_mpi.program.memory import Arena
-from fleet_mpi.program.places import CPUPlace
+from fleet_mpi.program.places import default_place
 from fleet_mpi.program.plan import Clock, make_plan
 from fleet_mpi.program.program import Program, default_main_program
 
@@ -63,7 +63,7 @@ class Executor:
     """Runs programs on a place, keeping the compiled plans from run to run."""
 
     def __init__(self, place=None):
-        self.place = place if place is not None else CPUPlace()
+        self.place = place if place is not None else default_place()
         self._xp = None
         self._compiled = {}
         self.worker = 0

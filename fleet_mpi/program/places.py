@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from fleet_mpi import arrays, notices, settings
-from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.errors import EnvironmentProblem, UsageError
 
 
 class Place:
@@ -86,6 +86,30 @@ def is_compiled_with_cuda():
 def cuda_device_count():
     """How many GPUs can be used."""
     return 0 if why_no_gpu() else arrays.cupy_module().cuda.runtime.getDeviceCount()
+
+
+_chosen = None
+
+
+def set_device(device):
+    """Let executors without a place run on "cpu", "gpu" or "gpu:N" from now on; returns the place."""
+    global _chosen
+    kind, _, number = str(device).partition(":")
+    if kind not in ("cpu", "gpu") or number and not number.isdigit() or kind == "cpu" and number:
+        raise UsageError(f"set_device: expected 'cpu', 'gpu' or 'gpu:0', got {device!r}")
+    _chosen = CPUPlace() if kind == "cpu" else CUDAPlace(int(number or 0))
+    return _chosen
+
+
+def get_device():
+    """What ``set_device`` chose, as text."""
+    place = default_place()
+    return f"gpu:{place.device_id}" if isinstance(place, CUDAPlace) else "cpu"
+
+
+def default_place():
+    """Where an executor without a place runs: as ``set_device`` said, else the CPU."""
+    return _chosen if _chosen is not None else CPUPlace()
 
 
 def cpu_places(device_count=None):
