@@ -15,10 +15,13 @@ class FetchHandler:
     """Subclass it: ``handler`` gets {name: array} every ``period_secs`` seconds while a dataset is trained on."""
 
     def __init__(self, var_dict=None, period_secs=60):
-        if var_dict is None:
-            raise UsageError("FetchHandler: var_dict is missing: {name: variable}")
-        self.var_dict = var_dict
+        self.var_dict = dict(var_dict or {})
         self.period_secs = period_secs
+
+    @property
+    def fetch_target_names(self):
+        """The names that ``handler`` gets values for."""
+        return list(self.var_dict)
 
     def handler(self, res_dict):
         """Called with the latest values; override it."""

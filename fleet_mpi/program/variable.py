@@ -1,6 +1,6 @@
 """Variable and Parameter: the descriptions of what ops read and write. They hold no values."""
 
-from fleet_mpi.errors import ProgramError
+from fleet_mpi.errors import NotBuilt, ProgramError
 from fleet_mpi.program.types import VarType, as_dtype, var_type
 
 
@@ -86,6 +86,16 @@ class Variable:
     def set_error_clip(self, error_clip):
         """Clip the gradient that flows back through this variable (an ErrorClipByValue)."""
         self.error_clip = error_clip
+
+    def backward(self, retain_graph=False):
+        """Refuse: gradients are ops of the program."""
+        raise NotBuilt(f"{self.name}.backward(): there is no eager mode; optimizer.minimize(loss) adds the backward "
+                       f"ops to a program")
+
+    def numpy(self):
+        """Refuse: a variable holds no value."""
+        raise NotBuilt(f"{self.name}.numpy(): there is no eager mode; fetch the variable: "
+                       f"exe.run(program, fetch_list=[variable])")
 
     def __bool__(self):
         raise ProgramError(
