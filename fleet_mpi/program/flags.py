@@ -1,0 +1,27 @@
+"""``set_flags`` and ``get_flags``: settings changed from a script instead of the environment."""
+
+from fleet_mpi import notices, settings
+from fleet_mpi.errors import UsageError
+
+# FLAGS_* of the original that mean nothing here, as the script set them.
+_without_effect = {}
+
+
+def set_flags(flags):
+    """Let settings have these values from now on; a FLAGS_* name that means nothing here is kept, and said once."""
+    if not isinstance(flags, dict):
+        raise UsageError(f"set_flags: expected a dictionary {{'FLAGS_...': value}}, got {type(flags).__name__}")
+    for name, value in flags.items():
+        if name in settings.NAMES:
+            settings.put(name, value)
+        elif name.startswith("FLAGS_"):
+            _without_effect[name] = value
+            notices.once(("flag", name), f"set_flags: {name} has no effect here")
+        else:
+            raise UsageError(f"set_flags: flags are called 'FLAGS_...', got {name!r}")
+
+
+def get_flags(flags):
+    """{name: value} of one name or several."""
+    names = [flags] if isinstance(flags, str) else list(flags)
+    return {name: _without_effect[name] if name in _without_effect else settings.get(name) for name in names}
