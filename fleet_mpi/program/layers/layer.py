@@ -1,0 +1,255 @@
+"""Layer: what the classes of ``paddle.nn`` are made of, inside a static program.
+
+A layer makes its parameters once, when it is made, and uses them at every call; a call adds ops to the default
+program. It holds no values: those are in the scope.
+"""
+
+import re
+
+from fleet_mpi.errors import NotBuilt, UnknownName, UsageError, nearest
+from fleet_mpi.program import unique_name
+from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.scope import global_scope
+from fleet_mpi.program.variable import Parameter, Variable
+
+
+class Layer:
+    """Base of all; a subclass makes parameters and sublayers in ``__init__`` and uses them in ``forward``."""
+
+    def __init__(self, name_scope=None, dtype="float32"):
+        self.__dict__.update(_parameters={}, _sub_layers={}, _buffers={}, training=True)
+        self._dtype = dtype
+        self._full_name = unique_name.generate(name_scope or _snake(type(self).__name__))
+
+    def __call__(self, *inputs, **kwargs):
+        return self.forward(*inputs, **kwargs)
+
+    def forward(self, *inputs, **kwargs):
+        """Add this layer's ops for these inputs; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward(self, ...)")
+
+    def full_name(self):
+        """The name that parameters begin with, ``linear_0``."""
+        return self._full_name
+
+    def create_parameter(self, shape, attr=None, dtype=None, is_bias=False, default_initializer=None):
+        """A parameter ``<full name>.w_0`` (``.b_0``), or None where the attribute is False."""
+        helper = LayerHelper(self._full_name, name=self._full_name)
+        return helper.create_parameter(attr, shape, dtype or self._dtype, is_bias, default_initializer)
+
+    def add_parameter(self, name, parameter):
+        """Enter a parameter under a name; returns it."""
+        if parameter is not None and not isinstance(parameter, Parameter):
+            raise UsageError(f"add_parameter: expected a Parameter, got {type(parameter).__name__}")
+        self._parameters[name] = parameter
+        return parameter
+
+    def add_sublayer(self, name, sublayer):
+        """Enter a layer under a name; returns it."""
+        if not isinstance(sublayer, Layer):
+            raise UsageError(f"add_sublayer: expected a Layer, got {type(sublayer).__name__}")
+        self._sub_layers[name] = sublayer
+        return sublayer
+
+    def register_buffer(self, name, tensor, persistable=True):
+        """Enter a variable that is no parameter but belongs to the layer's state."""
+        self._buffers[name] = tensor
+        return tensor
+
+    def __setattr__(self, name, value):
+        for kind, held in ((Parameter, self._parameters), (Layer, self._sub_layers)):
+            if isinstance(value, kind):
+                self.__dict__.pop(name, None)
+                held[name] = value
+                return
+            held.pop(name, None)
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name):
+        held = {**self.__dict__.get("_parameters", {}), **self.__dict__.get("_sub_layers", {}),
+                **self.__dict__.get("_buffers", {})}
+        if name in held:
+            return held[name]
+        if "_full_name" not in self.__dict__ and not name.startswith("__"):
+            raise UsageError(f"{type(self).__name__}: call super().__init__() first")
+        raise UnknownName(f"{type(self).__name__} has no {name!r}; {nearest(name, [*held, *dir(type(self))])}")
+
+    def __delattr__(self, name):
+        for held in (self._parameters, self._sub_layers, self._buffers):
+            if held.pop(name, None) is not None:
+                return
+        object.__delattr__(self, name)
+
+    def named_sublayers(self, prefix="", include_self=False):
+        """(path, layer) of all layers below, each once."""
+        seen = set()
+        for path, layer in self._walk(prefix):
+            if id(layer) not in seen and (include_self or layer is not self):
+                yield path, layer
+            seen.add(id(layer))
+
+    def _walk(self, path):
+        yield path, self
+        for name, layer in self._sub_layers.items():
+            yield from layer._walk(f"{path}.{name}" if path else name)
+
+    def sublayers(self, include_self=False):
+        """All layers below."""
+        return [layer for _, layer in self.named_sublayers(include_self=include_self)]
+
+    def named_children(self):
+        """(name, layer) of the layers directly below."""
+        return list(self._sub_layers.items())
+
+    def children(self):
+        """The layers directly below."""
+        return list(self._sub_layers.values())
+
+    def named_parameters(self, prefix="", include_sublayers=True):
+        """(path, parameter), each parameter once."""
+        return self._named("_parameters", prefix, include_sublayers)
+
+    def named_buffers(self, prefix="", include_sublayers=True):
+        """(path, variable) of the state that is no parameter."""
+        return self._named("_buffers", prefix, include_sublayers)
+
+    def _named(self, kind, prefix, include_sublayers):
+        layers = self.named_sublayers(prefix, include_self=True) if include_sublayers else [(prefix, self)]
+        seen = set()
+        for path, layer in layers:
+            for name, held in layer.__dict__[kind].items():
+                if held is not None and held.name not in seen:
+                    seen.add(held.name)
+                    yield (f"{path}.{name}" if path else name), held
+
+    def parameters(self, include_sublayers=True):
+        """All parameters."""
+        return [param for _, param in self.named_parameters(include_sublayers=include_sublayers)]
+
+    def buffers(self, include_sublayers=True):
+        """All variables of the state that are no parameters."""
+        return [held for _, held in self.named_buffers(include_sublayers=include_sublayers)]
+
+    def state_dict(self, destination=None, include_sublayers=True):
+        """{path: tensor} of parameters and buffers, as they stand in the global scope."""
+        found = destination if destination is not None else {}
+        for path, var in self._state(include_sublayers):
+            found[path] = _tensor(var)
+        return found
+
+    def set_state_dict(self, state_dict, include_sublayers=True, use_structured_name=True):
+        """Take values over by path (or by variable name) into the global scope; what is missing is an error."""
+        wanted = {path if use_structured_name else var.name: var for path, var in self._state(include_sublayers)}
+        missing = sorted(set(wanted) - set(state_dict))
+        if missing:
+            raise UsageError(f"{self._full_name}: the state given has no {missing}; it has {sorted(state_dict)[:20]}")
+        for name, var in wanted.items():
+            _tensor(var).set(state_dict[name])
+
+    set_dict = load_dict = set_state_dict
+
+    def _state(self, include_sublayers):
+        yield from self.named_parameters(include_sublayers=include_sublayers)
+        yield from self.named_buffers(include_sublayers=include_sublayers)
+
+    def train(self):
+        """Calls from now on are for training: dropout drops, batch norm takes the batch's moments."""
+        self._set_training(True)
+
+    def eval(self):
+        """Calls from now on are for inference."""
+        self._set_training(False)
+
+    def _set_training(self, training):
+        for layer in self.sublayers(include_self=True):
+            layer.training = training
+
+    def apply(self, fn):
+        """Call ``fn(layer)`` for every layer, from the bottom up; returns this one."""
+        for layer in reversed(self.sublayers(include_self=True)):
+            fn(layer)
+        return self
+
+    def clear_gradients(self):
+        """Nothing: a run of a program computes its gradients anew."""
+
+    def backward(self, *inputs):
+        """Refuse: gradients are ops of the program."""
+        raise NotBuilt("Layer.backward: there is no eager mode; optimizer.minimize(loss) adds the backward ops")
+
+    def extra_repr(self):
+        """For subclasses: words between the brackets of the printed layer."""
+        return ""
+
+    def __repr__(self):
+        inner = [f"  ({name}): {layer!r}".replace("\n", "\n  ") for name, layer in self._sub_layers.items()]
+        return f"{type(self).__name__}({self.extra_repr()}" + ("\n" + "\n".join(inner) + "\n)" if inner else ")")
+
+
+class Sequential(Layer):
+    """Layers one after the other; given as layers, or as (name, layer) pairs."""
+
+    def __init__(self, *layers):
+        super().__init__()
+        for i, one in enumerate(layers):
+            name, layer = one if isinstance(one, (tuple, list)) else (str(i), one)
+            self.add_sublayer(str(name), layer)
+
+    def forward(self, input):
+        """The last layer's output."""
+        for layer in self._sub_layers.values():
+            input = layer(input)
+        return input
+
+    def __getitem__(self, index):
+        return list(self._sub_layers.values())[index]
+
+    def __len__(self):
+        return len(self._sub_layers)
+
+
+class LayerList(Layer):
+    """A list of layers, registered with the layer that holds it."""
+
+    def __init__(self, sublayers=None):
+        super().__init__()
+        self.extend(sublayers or ())
+
+    def append(self, sublayer):
+        """Add a layer at the end."""
+        self.add_sublayer(str(len(self)), sublayer)
+        return self
+
+    def extend(self, sublayers):
+        """Add several layers at the end."""
+        for layer in sublayers:
+            self.append(layer)
+        return self
+
+    def insert(self, index, sublayer):
+        """Add a layer before the one at ``index``."""
+        layers = list(self)
+        layers.insert(index, sublayer)
+        self._sub_layers.clear()
+        self.extend(layers)
+
+    def __getitem__(self, index):
+        return list(self._sub_layers.values())[index]
+
+    def __len__(self):
+        return len(self._sub_layers)
+
+    def __iter__(self):
+        return iter(list(self._sub_layers.values()))
+
+
+def _tensor(var):
+    """The tensor of a variable in the global scope."""
+    if not isinstance(var, Variable):
+        raise UsageError(f"a layer's state holds variables of the program, got {type(var).__name__}")
+    return global_scope().var(var.name).get_tensor()
+
+
+def _snake(name):
+    """``BatchNorm2D`` -> ``batch_norm2d``."""
+    return re.sub(r"(?<=.)(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])", "_", name).lower()
