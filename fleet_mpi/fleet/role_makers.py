@@ -129,6 +129,18 @@ class UserDefinedRoleMaker(RoleMaker):
         super().__init__(role, current_id, worker_num, server_endpoints=servers)
 
 
+class UserDefinedRoleMaker2(RoleMaker):
+    """Everything from arguments (2.x); ``worker_num`` is the length of ``worker_endpoints`` where not given."""
+
+    def __init__(self, is_collective=False, init_gloo=False, *, current_id=0, role=Role.WORKER, worker_num=0,
+                 worker_endpoints=(), server_endpoints=(), **kwargs):
+        workers, servers = list(worker_endpoints), [] if is_collective else list(server_endpoints)
+        count = worker_num or len(workers)
+        if not count:
+            raise UsageError("UserDefinedRoleMaker: give worker_num or worker_endpoints")
+        super().__init__(role, current_id, count, workers, servers)
+
+
 class UserDefinedCollectiveRoleMaker(RoleMaker):
     """Workers only, from arguments (1.x)."""
 

@@ -1,0 +1,27 @@
+"""DistributedStrategy of the 1.x collective fleet: a BuildStrategy with more options."""
+
+from fleet_mpi.errors import UsageError
+from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy
+
+_MORE = dict(
+    use_local_sgd=False, use_dist_fc=False, dist_fc_config=None, mode="nccl2", collective_mode=None,
+    nccl_comm_num=1, forward_recompute=False, recompute_checkpoints=[], use_amp=False, amp_loss_scaling=2 ** 15,
+    exec_strategy=None)
+
+
+class DistributedStrategy(BuildStrategy):
+    """How a job without servers trains; recomputing and mixed precision also apply to one process."""
+
+    defaults = {**BuildStrategy.defaults, **_MORE}
+
+    def __init__(self):
+        super().__init__()
+        self.exec_strategy = ExecutionStrategy()
+        self.recompute_checkpoints = []
+
+    def __setattr__(self, name, value):
+        if name == "mode" and value not in ("nccl2", "collective"):
+            raise UsageError(f"DistributedStrategy.mode: expected nccl2 or collective, got {value!r}")
+        if name == "recompute_checkpoints" and not isinstance(value, (list, tuple)):
+            raise UsageError(f"DistributedStrategy.recompute_checkpoints: expected a list of variables, got {value!r}")
+        super().__setattr__(name, value)

@@ -1,0 +1,27 @@
+"""When a row of a sparse table on servers comes to be; one process admits every id at once."""
+
+from fleet_mpi.errors import UsageError
+
+
+class ProbabilityEntry:
+    """An id is admitted with this probability each time it is met."""
+
+    def __init__(self, probability):
+        if not isinstance(probability, float) or not 0 < probability <= 1:
+            raise UsageError(f"ProbabilityEntry: expected a probability above 0, at most 1, got {probability!r}")
+        self.probability = probability
+
+    def _to_attr(self):
+        return f"probability_entry:{self.probability}"
+
+
+class CountFilterEntry:
+    """An id is admitted when it was met so many times."""
+
+    def __init__(self, count_filter):
+        if not isinstance(count_filter, int) or isinstance(count_filter, bool) or count_filter < 0:
+            raise UsageError(f"CountFilterEntry: expected a whole number from 0 up, got {count_filter!r}")
+        self.count_filter = count_filter
+
+    def _to_attr(self):
+        return f"count_filter_entry:{self.count_filter}"

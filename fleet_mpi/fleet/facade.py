@@ -1,0 +1,200 @@
+"""The fleet objects that scripts of 1.x call. One process trains alone, with the parameters in itself.
+
+Everything a script does before, around and after training works; a job of several processes is refused at
+``init`` as long as servers and collectives are not built, never trained as several separate models.
+"""
+
+import enum
+
+from fleet_mpi import notices, settings
+from fleet_mpi.checkpoint.inference_model import save_inference_model
+from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
+from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.fleet.optimizer import DistributedOptimizer, PSLibOptimizer, TranspilerOptimizer
+from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, RoleMaker
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.program import default_main_program
+
+
+class Mode(enum.IntEnum):
+    """The kinds of 1.x fleet, as the original numbers them."""
+
+    TRANSPILER = 1
+    PSLIB = 2
+    COLLECTIVE = 3
+
+
+class Fleet:
+    """What all kinds of fleet share: roles, file shards, starting and stopping, saving."""
+
+    # What ``distributed_optimizer`` returns; its ``minimize`` has the argument list of the kind of fleet.
+    optimizer_class = DistributedOptimizer
+
+    def __init__(self):
+        self._role_maker = None
+        self._optimizer = None
+        self.main_program = None
+        self.startup_program = None
+        self._origin_program = None
+        self._strategy = None
+
+    def init(self, role_maker=None):
+        """Take a role; without a role maker the one for MPI. Must come before anything else."""
+        self._take_role(role_maker if role_maker is not None else MPISymetricRoleMaker())
+
+    def _take_role(self, role_maker):
+        if not isinstance(role_maker, RoleMaker):
+            raise UsageError(f"fleet.init: expected a role maker, got {type(role_maker).__name__}")
+        role_maker.generate_role()
+        started = processes_started()
+        if role_maker.worker_num() > 1 or not role_maker.is_worker() or started > 1:
+            raise NotBuilt(f"fleet.init: this job has several processes ({role_maker.to_string()}; started by MPI: "
+                           f"{started}); training with servers or collectives is not built yet, one worker is")
+        if role_maker.server_num():
+            notices.once("embedded", f"fleet.init: one worker keeps its parameters itself; the "
+                                     f"{role_maker.server_num()} server(s) of this job have nothing to do")
+        self._role_maker = role_maker
+
+    @property
+    def role(self):
+        """The role maker given to ``init``."""
+        if self._role_maker is None:
+            raise UsageError("call fleet.init() first: the role of this process is not known yet")
+        return self._role_maker
+
+    def is_worker(self):
+        """Whether this process trains."""
+        return self.role.is_worker()
+
+    def is_server(self):
+        """Whether this process keeps parameters for others."""
+        return self.role.is_server()
+
+    def is_first_worker(self):
+        """Whether this is worker 0."""
+        return self.role.is_first_worker()
+
+    def worker_index(self):
+        """The number of this worker."""
+        return self.role.worker_index()
+
+    def worker_num(self):
+        """How many workers there are."""
+        return self.role.worker_num()
+
+    def server_index(self):
+        """The number of this server."""
+        return self.role.server_index()
+
+    def server_num(self):
+        """How many servers there are."""
+        return self.role.server_num()
+
+    def local_rank(self):
+        """The number of this process on its machine."""
+        return 0
+
+    def worker_endpoints(self, to_string=False):
+        """The workers' labels, as a list or a comma-separated text."""
+        return _joined(self.role.get_trainer_endpoints(), to_string)
+
+    def server_endpoints(self, to_string=False):
+        """The servers' labels, as a list or a comma-separated text."""
+        return _joined(self.role.get_pserver_endpoints(), to_string)
+
+    def split_files(self, files):
+        """This worker's files: contiguous parts, the first workers get one more where it does not divide."""
+        return file_shard(files, self.worker_index(), self.worker_num())
+
+    def barrier_worker(self):
+        """Wait for all workers."""
+        self.role.barrier_worker()
+
+    def all_reduce_worker(self, input, output):
+        """Sum the workers' arrays into ``output``."""
+        self.role.all_reduce_worker(input, output)
+
+    def init_worker(self):
+        """Get ready to train; nothing to wait for in one process."""
+        self.role
+
+    def init_server(self, model_dir=None):
+        """Load saved parameters, where a folder is given."""
+        self.role
+        if model_dir:
+            load_persistables(Executor(), model_dir, self.main_program or default_main_program())
+
+    def run_server(self):
+        """Serve until the workers have stopped; refused where this process is no server."""
+        raise UsageError("run_server: this process is a worker; ask fleet.is_server() first")
+
+    def stop_worker(self):
+        """Say that this worker is done."""
+        self.role
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer with the strategy applied; call its ``minimize``."""
+        self.role
+        self._strategy = strategy
+        self._optimizer = self.optimizer_class(self, optimizer, strategy)
+        return self._optimizer
+
+    def save_persistables(self, executor, dirname, main_program=None, filename=None):
+        """Save parameters and optimizer state."""
+        save_persistables(executor, dirname, main_program or self._program(), filename)
+
+    def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
+                             export_for_deployment=True, mode=0):
+        """Save what leads from the fed variables to the targets, and its parameters."""
+        return save_inference_model(dirname, feeded_var_names, target_vars, executor,
+                                    main_program or self._origin_program or self._program())
+
+    def _program(self):
+        return self.main_program or default_main_program()
+
+    def _final_strategy(self):
+        return self._strategy
+
+
+class TranspilerFleet(Fleet):
+    """1.x training with parameter servers."""
+
+    optimizer_class = TranspilerOptimizer
+
+
+class CollectiveFleet(Fleet):
+    """1.x training without servers; a job of one worker needs no communication."""
+
+
+class PSLibFleet(Fleet):
+    """1.x training with pslib's servers: tables of rows that grow."""
+
+    optimizer_class = PSLibOptimizer
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer with pslib's dictionary of table settings, which mean nothing to one process."""
+        return super().distributed_optimizer(optimizer, dict(strategy or {}))
+
+    def _set_client_communication_config(self, request_timeout_ms, connect_timeout_ms, max_retry):
+        """Time-outs of requests to servers: one process makes none."""
+
+
+def file_shard(files, index, count):
+    """Part ``index`` of ``count`` contiguous parts of a list; the first parts are one longer if need be."""
+    if not isinstance(files, list):
+        raise UsageError(f"files: expected a list of paths, got {type(files).__name__}")
+    base, more = divmod(len(files), count)
+    start = index * base + min(index, more)
+    return files[start:start + base + (index < more)]
+
+
+def processes_started():
+    """How many processes mpirun started together with this one, by the variables of Open MPI and MPICH."""
+    return max(settings.get("OMPI_COMM_WORLD_SIZE"), settings.get("PMI_SIZE"))
+
+
+def _joined(labels, to_string):
+    return ",".join(labels) if to_string else labels
+
+
+transpiler_fleet, collective_fleet, pslib_fleet = TranspilerFleet(), CollectiveFleet(), PSLibFleet()

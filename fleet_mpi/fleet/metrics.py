@@ -1,0 +1,98 @@
+"""Metrics of a whole job: every worker's counts combined, then the number computed from the totals.
+
+What is given is an array, a variable, or the name of one whose value lies in the scope. Workers are
+combined by ``util.all_reduce``; a job of one worker combines nothing.
+"""
+
+import math
+
+import numpy as np
+
+from fleet_mpi.errors import UsageError
+from fleet_mpi.fleet.paddle2 import paddle_fleet
+from fleet_mpi.program.scope import global_scope
+from fleet_mpi.program.variable import Variable
+
+
+def sum(input, scope=None, util=None):
+    """The sum over the workers, element by element."""
+    return _combined(input, scope, util, "sum")
+
+
+def max(input, scope=None, util=None):
+    """The largest over the workers, element by element."""
+    return _combined(input, scope, util, "max")
+
+
+def min(input, scope=None, util=None):
+    """The smallest over the workers, element by element."""
+    return _combined(input, scope, util, "min")
+
+
+def auc(stat_pos, stat_neg, scope=None, util=None):
+    """Area under the ROC curve from the counts of positives and negatives per bucket of prediction.
+
+    The counts are those that ``layers.auc`` keeps, shape [1, buckets]. 0.5 where one class is absent.
+    """
+    positives, negatives = (_buckets(_combined(given, scope, util, "sum")) for given in (stat_pos, stat_neg))
+    if positives.size != negatives.size:
+        raise UsageError(f"auc: expected as many buckets of positives as of negatives, got {positives.size} and "
+                         f"{negatives.size}")
+    above = np.cumsum(positives)
+    total = above[-1] * negatives.sum()
+    if total == 0:
+        return 0.5
+    # A trapezium per bucket, from the highest prediction down: its width the negatives in it, its sides the
+    # positives found before and after it.
+    return float(np.dot(negatives, above - positives / 2) / total)
+
+
+def mae(abserr, total_ins_num, scope=None, util=None):
+    """Mean absolute error from the sum of absolute errors and the number of samples."""
+    return _mean(abserr, total_ins_num, scope, util)
+
+
+def mse(sqrerr, total_ins_num, scope=None, util=None):
+    """Mean squared error from the sum of squared errors and the number of samples."""
+    return _mean(sqrerr, total_ins_num, scope, util)
+
+
+def rmse(sqrerr, total_ins_num, scope=None, util=None):
+    """Root of the mean squared error."""
+    return math.sqrt(_mean(sqrerr, total_ins_num, scope, util))
+
+
+def acc(correct, total, scope=None, util=None):
+    """Share of samples that were right."""
+    return _mean(correct, total, scope, util)
+
+
+def _buckets(counts):
+    """The first row, from the highest prediction down."""
+    return np.atleast_2d(counts)[0].astype(np.float64)[::-1]
+
+
+def _mean(errors, count, scope, util):
+    samples = _first(count, scope, util)
+    if samples == 0:
+        raise UsageError("fleet.metrics: no sample was counted, so there is no mean")
+    return _first(errors, scope, util) / samples
+
+
+def _first(given, scope, util):
+    return float(_combined(given, scope, util, "sum").reshape(-1)[0])
+
+
+def _combined(given, scope, util, mode):
+    return np.asarray((util or paddle_fleet.util).all_reduce(_value(given, scope), mode))
+
+
+def _value(given, scope):
+    """The array meant: itself, or the value of a variable in the scope."""
+    if isinstance(given, (Variable, str)):
+        name = given if isinstance(given, str) else given.name
+        holder = (scope or global_scope()).find_var(name)
+        if holder is None:
+            raise UsageError(f"fleet.metrics: the scope has no variable {name!r}: run the program first")
+        return holder.get_tensor().numpy()
+    return np.asarray(given)

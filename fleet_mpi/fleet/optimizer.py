@@ -1,0 +1,69 @@
+"""What ``fleet.distributed_optimizer`` returns: an optimizer that trains as a strategy says."""
+
+from fleet_mpi.errors import UsageError
+from fleet_mpi.fleet.application import applied
+from fleet_mpi.program.optimizers.wrappers import Wrapper
+from fleet_mpi.program.program import default_startup_program
+
+
+class DistributedOptimizer:
+    """An optimizer with a strategy; in one process the parts of the strategy that need no peers.
+
+    Whatever it does not know itself is asked of the optimizer inside.
+    """
+
+    def __init__(self, fleet, optimizer, strategy):
+        if not hasattr(optimizer, "minimize"):
+            raise UsageError(f"distributed_optimizer: expected an optimizer, got {type(optimizer).__name__}")
+        self._fleet, self._inner = fleet, applied(optimizer, strategy)
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""
+        fleet, program = self._fleet, loss.block.program
+        fleet._origin_program = program.clone()
+        result = self._inner.minimize(loss, startup_program=startup_program, parameter_list=parameter_list,
+                                      no_grad_set=no_grad_set)
+        fleet.main_program = program
+        fleet.startup_program = startup_program or default_startup_program()
+        return result
+
+    def __getattr__(self, name):
+        if name.startswith("__") or "_inner" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+
+class FP16AllReduceOptimizer(Wrapper):
+    """Gradients as float16 on their way to other workers: one worker sends none."""
+
+    def __init__(self, optimizer):
+        super().__init__(optimizer)
+
+
+class TranspilerOptimizer(DistributedOptimizer):
+    """With the argument list of the 1.x parameter-server fleet."""
+
+    def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""
+        if isinstance(loss, (list, tuple)):
+            raise UsageError("minimize: expected one loss, got a list")
+        return super().minimize(loss, startup_program, parameter_list, no_grad_set)
+
+
+class PSLibOptimizer(DistributedOptimizer):
+    """With the argument list of the pslib fleet: one loss, or a list of losses of several programs."""
+
+    def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None,
+                 program_mode="all_reduce"):
+        """Add backward and update ops to each loss's program; returns (optimize_ops, params_grads) of the last."""
+        losses = _as_list(losses)
+        startups = _as_list(startup_programs) if startup_programs is not None else [None] * len(losses)
+        if len(startups) != len(losses):
+            raise UsageError(f"minimize: expected a startup program per loss, got {len(startups)} for {len(losses)}")
+        for loss, startup in zip(losses, startups):
+            result = super().minimize(loss, startup, parameter_list, no_grad_set)
+        return result
+
+
+def _as_list(given):
+    return list(given) if isinstance(given, (list, tuple)) else [given]
