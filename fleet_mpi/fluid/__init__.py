@@ -1,0 +1,30 @@
+"""``paddle.fluid``: the names of the 1.x API, each bound to what does the work in this package.
+
+Imports, aliases and signature adapters only. A name that is not here is refused with the nearest that is.
+"""
+
+from fleet_mpi.checkpoint.model_files import load, save
+from fleet_mpi.data.dataset import DatasetFactory
+from fleet_mpi.data.feeder import DataFeeder
+from fleet_mpi.data.loader import DataLoader, PyReader
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.fluid import (average, backward, clip, compiler, contrib, core, data_feeder, dataset, executor,
+                             framework, incubate, initializer, io, layer_helper, layers, lod_tensor, log_helper,
+                             metrics, nets, optimizer, parallel_executor, param_attr, profiler, reader, regularizer,
+                             transpiler, unique_name)
+from fleet_mpi.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, LoDTensorArray, Scope, Tensor
+from fleet_mpi.fluid.framework import (Program, Variable, cpu_places, cuda_places, default_main_program,
+                                       default_startup_program, device_guard, get_flags, in_dygraph_mode,
+                                       is_compiled_with_cuda, name_scope, program_guard, require_version, set_flags)
+from fleet_mpi.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, memory_optimize,
+                                        release_memory)
+from fleet_mpi.program.backward import gradients
+from fleet_mpi.program.compiled import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers.data import static_data as data
+from fleet_mpi.program.layers.embedding import embedding_v2 as embedding
+from fleet_mpi.program.layers.manipulation import one_hot_v2 as one_hot
+from fleet_mpi.program.param_attr import ParamAttr
+from fleet_mpi.program.scope import create_lod_tensor, global_scope, scope_guard
+
+__getattr__ = _missing_name("paddle.fluid", globals())

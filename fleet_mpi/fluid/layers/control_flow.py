@@ -1,0 +1,12 @@
+"""``fluid.layers.control_flow``: branches, loops and arrays of tensors."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.program.layers.comparison import (equal, greater_equal, greater_than, is_empty, less_equal, less_than,
+                                                 not_equal)
+from fleet_mpi.program.layers.control_flow import (ConditionalBlock, ParallelDo, Switch, While, case, cond,
+                                                   switch_case, while_loop)
+from fleet_mpi.program.layers.host_calls import Assert, Print
+from fleet_mpi.program.layers.math import increment
+from fleet_mpi.program.layers.tensor_array import array_length, array_read, array_write, create_array
+
+__getattr__ = _missing_name("paddle.fluid.layers.control_flow", globals())

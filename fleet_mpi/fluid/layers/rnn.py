@@ -1,0 +1,7 @@
+"""``fluid.layers.rnn``: recurrent layers, and decoding with a beam."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.program.layers.beam_search import beam_search, beam_search_decode
+from fleet_mpi.program.layers.recurrent import dynamic_gru, dynamic_lstm, gru_unit, lstm_unit
+
+__getattr__ = _missing_name("paddle.fluid.layers.rnn", globals())

@@ -1,0 +1,8 @@
+"""``fluid.regularizer``: weight decay."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.program.regularizers import (L1Decay, L1DecayRegularizer, L2Decay, L2DecayRegularizer,
+                                            append_regularization_ops)
+from fleet_mpi.program.regularizers import Regularizer as WeightDecayRegularizer
+
+__getattr__ = _missing_name("paddle.fluid.regularizer", globals())
