@@ -23,11 +23,16 @@ def stand_in():
 
 
 def our_name(name):
-    """The module of this package that a ``paddle`` module name stands for."""
-    head, _, rest = name.partition(".")
-    first, _, below = rest.partition(".")
-    if first == "fluid":
-        return "fleet_mpi.fluid" + ("." + below if below else "")
+    """The module of this package that a ``paddle`` module name stands for.
+
+    Below ``paddle.v2`` are the later modules, and ``paddle.core`` is that of fluid.
+    """
+    _, _, rest = name.partition(".")
+    rest = rest.removeprefix("v2.")
+    if rest.split(".")[0] == "fluid":
+        return "fleet_mpi." + rest
+    if rest == "core":
+        return "fleet_mpi.fluid.core"
     return "fleet_mpi.paddle" + ("." + rest if rest else "")
 
 

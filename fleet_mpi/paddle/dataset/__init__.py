@@ -1,0 +1,6 @@
+"""``paddle.dataset``: data sets from files under DATA_HOME, or stand-ins for them."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.paddle.dataset import cifar, common, flowers, imdb, imikolov, mnist, movielens, uci_housing
+
+__getattr__ = _missing_name("paddle.dataset", globals())

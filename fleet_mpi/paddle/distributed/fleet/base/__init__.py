@@ -1,0 +1,6 @@
+"""``paddle.distributed.fleet.base``: role makers and strategies by their modules."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.paddle.distributed.fleet.base import distributed_strategy, role_maker
+
+__getattr__ = _missing_name("paddle.distributed.fleet.base", globals())

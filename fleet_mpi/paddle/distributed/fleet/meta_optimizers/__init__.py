@@ -1,0 +1,7 @@
+"""``paddle.distributed.fleet.meta_optimizers``: optimizers that wrap others, as some scripts import them."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.fleet.optimizer import FP16AllReduceOptimizer
+from fleet_mpi.paddle.distributed.fleet.meta_optimizers import sharding
+
+__getattr__ = _missing_name("paddle.distributed.fleet.meta_optimizers", globals())

@@ -1,0 +1,13 @@
+"""``paddle.metric``: metrics as ops of a program, and those kept by the script."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.metrics import Auc, Precision, Recall
+from fleet_mpi.program.layers import metric as _metric
+
+
+def accuracy(input, label, k=1, correct=None, total=None, name=None):
+    """The share of rows whose label is among the ``k`` best."""
+    return _metric.accuracy(input, label, k, correct, total)
+
+
+__getattr__ = _missing_name("paddle.metric", globals())

@@ -1,0 +1,67 @@
+"""``paddle.nn.functional``: layers as functions of variables, with the argument lists of 2.x."""
+
+from fleet_mpi.errors import NotBuilt as _NotBuilt
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.program.layers import activation as _activation
+from fleet_mpi.program.layers import manipulation as _manipulation
+from fleet_mpi.program.layers import math as _math
+from fleet_mpi.program.layers.activation import elu, gelu, relu, relu6, sigmoid, silu, softsign, tanh
+from fleet_mpi.program.layers.functional_loss import (binary_cross_entropy, binary_cross_entropy_with_logits,
+                                                      cross_entropy, kl_div, l1_loss, mse_loss, smooth_l1_loss)
+from fleet_mpi.program.layers.functional_nn import (adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, batch_norm,
+                                                    conv2d, conv2d_transpose, dropout, layer_norm, log_softmax,
+                                                    max_pool2d, softmax)
+from fleet_mpi.program.layers.given_weights import embedding, linear
+from fleet_mpi.program.layers.loss import dice_loss, log_loss, softmax_with_cross_entropy
+from fleet_mpi.program.layers.loss import label_smooth as _label_smooth
+from fleet_mpi.program.layers.math import square_error_cost
+
+
+def leaky_relu(x, negative_slope=0.01, name=None):
+    """x, or ``negative_slope`` times x below 0."""
+    return _activation.leaky_relu(x, negative_slope, name)
+
+
+def hardsigmoid(x, slope=0.1666667, offset=0.5, name=None):
+    """slope x + offset, held between 0 and 1."""
+    return _activation.hard_sigmoid(x, slope, offset, name)
+
+
+def hardswish(x, name=None):
+    """x times relu6(x + 3) / 6."""
+    return _activation.hard_swish(x, name=name)
+
+
+def swish(x, name=None):
+    """x / (1 + e^-x)."""
+    return _activation.swish(x, name=name)
+
+
+def softplus(x, beta=1, threshold=20, name=None):
+    """log(1 + e^(beta x)) / beta; x itself where beta x is above the threshold."""
+    return _activation.apply("softplus", x, name, {"beta": float(beta), "threshold": float(threshold)})
+
+
+def log_sigmoid(x, name=None):
+    """log(1 / (1 + e^-x))."""
+    return _activation.logsigmoid(x, name)
+
+
+def one_hot(x, num_classes, name=None):
+    """A 1 at each class number, zeros beside it."""
+    return _manipulation.one_hot_v2(x, num_classes)
+
+
+def label_smooth(label, prior_dist=None, epsilon=0.1, name=None):
+    """Labels with a share ``epsilon`` of another distribution."""
+    return _label_smooth(label, prior_dist, epsilon, name=name)
+
+
+def normalize(x, p=2, axis=1, epsilon=1e-12, name=None):
+    """x divided by its 2-norm along ``axis``."""
+    if p != 2:
+        raise _NotBuilt(f"normalize: the 2-norm is built, p={p!r} is not")
+    return _math.l2_normalize(x, axis, epsilon, name)
+
+
+__getattr__ = _missing_name("paddle.nn.functional", globals())

@@ -1,0 +1,26 @@
+"""``paddle.static``: programs, executors and what belongs to them, under the names of 2.x."""
+
+from fleet_mpi.checkpoint.model_files import load, save
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.fluid.core import Scope
+from fleet_mpi.fluid.framework import (Program, Variable, cpu_places, cuda_places, default_main_program,
+                                       default_startup_program, device_guard, name_scope, program_guard)
+from fleet_mpi.paddle.static import nn
+from fleet_mpi.paddle.static.inference_model import load_inference_model, save_inference_model
+from fleet_mpi.program.backward import append_backward, gradients
+from fleet_mpi.program.compiled import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers.data import static_data as _static_data
+from fleet_mpi.program.layers.host_calls import Print, py_func
+from fleet_mpi.program.layers.metric import accuracy, auc
+from fleet_mpi.program.layers.tensor import create_global_var, create_parameter
+from fleet_mpi.program.optimizers.averages import ExponentialMovingAverage
+from fleet_mpi.program.scope import global_scope, scope_guard
+
+
+def data(name, shape, dtype=None, lod_level=0):
+    """A variable to feed, in just this shape (None or -1: any size); float32 unless told otherwise."""
+    return _static_data(name, shape, dtype or "float32", lod_level)
+
+
+__getattr__ = _missing_name("paddle.static", globals())
