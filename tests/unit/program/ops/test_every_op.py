@@ -21,6 +21,7 @@ ELSEWHERE = {
     "assert": "program/ops/test_host_calls.py",
     "clip_rows": "program/ops/test_clipping.py",
     "merge_selected_rows": "program/ops/test_clipping.py",
+    "sparse_table_lookup": "program/ops/test_sparse_table.py",
 }
 
 
