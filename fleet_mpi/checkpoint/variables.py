@@ -11,6 +11,7 @@ import numpy as np
 from fleet_mpi.checkpoint.replacing import replacing
 from fleet_mpi.checkpoint.tensor_file import read_tensor, read_tensors, write_tensor
 from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.program.ops.sparse_table import INDEX, KEYS, growing_variables
 from fleet_mpi.program.program import Program, default_main_program
 from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import VarType
@@ -26,8 +27,8 @@ def is_persistable(var):
 
 
 def is_parameter(var):
-    """Whether a variable is a parameter."""
-    return isinstance(var, Parameter)
+    """Whether a variable is a parameter, or says which ids the rows of one belong to."""
+    return isinstance(var, Parameter) or var.persistable and var.name.endswith((KEYS, INDEX))
 
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
@@ -69,7 +70,9 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     """Load some variables of a program; names every variable that is missing or does not fit."""
     chosen, scope = choose(main_program, vars, predicate), global_scope()
     found = _read_together(dirname, filename, chosen) if filename is not None else _read_each(dirname, chosen)
-    wrong = [text for name, (array, _) in found.items() for text in _difference(chosen[name], array)]
+    growing = set().union(*(growing_variables(program) for program in {var.block.program for var in chosen.values()}))
+    wrong = [text for name, (array, _) in found.items()
+             for text in _difference(chosen[name], array, may_be_longer=name in growing)]
     if wrong:
         raise CheckpointDamaged(f"{dirname}: the saved variables do not fit this program: " + "; ".join(wrong))
     for name, (array, lod) in found.items():
@@ -122,9 +125,9 @@ def _read_together(dirname, filename, chosen):
     return dict(zip(chosen, tensors))
 
 
-def _difference(var, array):
+def _difference(var, array, may_be_longer):
     """Words on how a saved array differs from the variable it is for; nothing where it fits."""
-    shape_fits = len(array.shape) == len(var.shape) and all(
-        want in (-1, got) for want, got in zip(var.shape, array.shape))
+    shape = (-1,) + tuple(var.shape[1:]) if may_be_longer else var.shape
+    shape_fits = len(array.shape) == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape))
     if not shape_fits or array.dtype != np.dtype(var._dtype):
         yield (f"{var.name}: program {var._dtype}{list(var.shape)}, file {array.dtype}{list(array.shape)}")

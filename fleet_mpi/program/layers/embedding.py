@@ -4,6 +4,7 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels import slots
 from fleet_mpi.program.initializers import Constant, default_for
 from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.ops.sparse_table import INDEX, KEYS
 
 
 def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype="float32"):
@@ -48,8 +49,8 @@ def sparse_embedding(input, size, padding_idx=None, is_test=False, entry=None, p
     table.is_distributed = True
     out = helper.create_variable_for_type_inference(dtype)
     rows = helper.create_variable_for_type_inference("int64", stop_gradient=True)
-    keys = _beside(helper, table, "@KEYS", table.shape[0], slots.FREE)
-    index = _beside(helper, table, "@INDEX", slots.index_size(table.shape[0]), slots.NOT_THERE)
+    keys = _beside(helper, table, KEYS, table.shape[0], slots.FREE)
+    index = _beside(helper, table, INDEX, slots.index_size(table.shape[0]), slots.NOT_THERE)
     helper.append_op(
         "sparse_table_lookup", {"W": [table], "Ids": [helper.input()], "Keys": [keys], "Index": [index]},
         {"Out": [out], "Slots": [rows], "KeysOut": [keys], "IndexOut": [index]},

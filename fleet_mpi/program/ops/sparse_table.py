@@ -18,6 +18,8 @@ from fleet_mpi.program.registry import op
 
 ATTRS = {"is_sparse": True, "is_distributed": True, "is_test": False, "padding_idx": None, "entry": "none",
          "init_type": "fill_constant", "init_from": 0.0, "init_to": 0.0, "init_seed": 0}
+# Names of the variables beside a table: the table's name and these.
+KEYS, INDEX = "@KEYS", "@INDEX"
 DRAWN_BY = {"uniform_random": random.uniform, "gaussian_random": random.normal,
             "truncated_gaussian_random": random.truncated_normal}
 
@@ -35,20 +37,11 @@ class Room:
         capacity = len(self.scope.array(self.keys))
         wanted = slots.used(self.scope.array(self.index)) + self.needed + 1
         target = capacity if wanted <= capacity else max(wanted, 2 * capacity)
-        grown = [lengthen(self.scope.find_var(name), target) for name in [self.table, *self.states()]]
+        names = [self.table, *states_of(self.program, self.table)]
+        grown = [lengthen(self.scope.find_var(name), target) for name in names]
         if target > capacity:
             self._grow_keys(target)
         return target > capacity or any(grown)
-
-    def states(self):
-        """The optimizer's variables that have a row for each row of the table."""
-        block, names = self.program.global_block(), []
-        shape = block.var(self.table).shape
-        for one in block.ops:
-            if self.table in one.input("Param"):
-                names += [name for name in one.input_arg_names if name != self.table and block.has_var(name)
-                          and block.var(name).persistable and block.var(name).shape == shape]
-        return list(dict.fromkeys(names))
 
     def _grow_keys(self, target):
         """Enter all ids anew, in the order of their slots, so that these stay."""
@@ -60,6 +53,27 @@ class Room:
         slots.find_slots(old, *new, xp.empty_like(old), True)
         keys.put(new[0])
         index.put(new[1])
+
+
+def states_of(program, table):
+    """The optimizer's variables that have a row for each row of a table."""
+    block, names = program.global_block(), []
+    shape = block.var(table).shape
+    for one in block.ops:
+        if table in one.input("Param"):
+            names += [name for name in one.input_arg_names if name != table and block.has_var(name)
+                      and block.var(name).persistable and block.var(name).shape == shape]
+    return list(dict.fromkeys(names))
+
+
+def growing_variables(program):
+    """The names of all variables of a program whose first size changes as it runs: it is only where they start."""
+    names = set()
+    for one in program.global_block().ops:
+        if one.type == "sparse_table_lookup":
+            table, = one.input("W")
+            names.update([table, *one.input("Keys"), *one.input("Index"), *states_of(program, table)])
+    return names
 
 
 def lengthen(holder, rows):
