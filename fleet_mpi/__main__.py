@@ -4,39 +4,53 @@ The script's file stays as it is; ``paddle``, ``paddle.fluid`` and the like are 
 ends the script is shown without this package's own frames, and its kind gives the exit code.
 """
 
+import argparse
 import os
 import runpy
 import sys
 import traceback
 
 from fleet_mpi.errors import FleetError
-from fleet_mpi.paddle.standing_in import stand_in
+from fleet_mpi.paddle.standing_in import named_in, stand_in
 
-USAGE = """usage: python -m fleet_mpi SCRIPT.py [ARGS...]
-       python -m fleet_mpi -m MODULE [ARGS...]
-
-Runs a training script written for paddle.fluid (1.x) or paddle (2.x) on fleet_mpi.
-Under MPI: mpirun -np N python -m fleet_mpi SCRIPT.py
-"""
+USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]"
+ABOUT = """Runs a training script written for paddle.fluid (1.x) or paddle (2.x) on fleet_mpi, unchanged.
+Under MPI: mpirun -np N python -m fleet_mpi SCRIPT.py"""
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class FileProblem(FleetError):
+    """The command line names nothing that can be run."""
+
+    exit_code = 2
 
 
 def main(argv=None):
     """Run what the command line names; returns the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help"):
-        print(USAGE, end="", file=sys.stderr if not argv else sys.stdout)
-        return 2 if not argv else 0
+        return _help(asked=bool(argv))
     stand_in()
     try:
-        if argv[0] == "-m":
-            _run_module(argv[1:])
-        else:
-            _run_script(argv)
+        _run_module(argv[1:]) if argv[0] == "-m" else _run_script(argv)
     except FleetError as error:
-        show(error)
-        return error.exit_code
+        return show(error)
+    except ImportError as error:
+        unknown = named_in(error)
+        if unknown is None:
+            raise
+        return show(unknown.with_traceback(error.__traceback__))
+    return 0
+
+
+def _help(asked):
+    parser = argparse.ArgumentParser(usage=USAGE, description=ABOUT, add_help=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    if not asked:
+        parser.print_usage(sys.stderr)
+        return FileProblem.exit_code
+    parser.print_help()
     return 0
 
 
@@ -56,19 +70,14 @@ def _run_module(argv):
     runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
 
 
-class FileProblem(FleetError):
-    """The command line names nothing that can be run."""
-
-    exit_code = 2
-
-
 def show(error):
-    """Write an error to stderr: the script's own lines that led to it, then its sentence."""
+    """Write an error to stderr: the script's own lines that led to it, then its sentence. Returns the exit code."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if not frame.filename.startswith((_PACKAGE, "<frozen")) and os.path.basename(frame.filename) != "runpy.py"]
     if frames:
         sys.stderr.write("Traceback (the script's own lines):\n" + "".join(traceback.format_list(frames)))
     sys.stderr.write(f"fleet_mpi: {type(error).__name__}: {error}\n")
+    return error.exit_code
 
 
 if __name__ == "__main__":

@@ -8,9 +8,12 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import pkgutil
+import re
 import sys
 
 from fleet_mpi import notices
+from fleet_mpi.errors import UnknownName, nearest
 
 
 def stand_in():
@@ -49,8 +52,8 @@ class Finder(importlib.abc.MetaPathFinder):
         except ModuleNotFoundError:
             found = None
         if found is None:
-            raise ModuleNotFoundError(f"fleet_mpi has no module that stands for {fullname!r} (or not yet)",
-                                      name=fullname)
+            raise ModuleNotFoundError(f"fleet_mpi has no module that stands for {fullname!r} (or not yet); "
+                                      f"{_nearest_module(fullname)}", name=fullname)
         return importlib.machinery.ModuleSpec(fullname, Loader(real), is_package=found.submodule_search_locations
                                               is not None)
 
@@ -74,6 +77,31 @@ class Loader(importlib.abc.Loader):
     def get_code(self, fullname):
         """The code of the real module, for ``python -m fleet_mpi -m paddle.x``."""
         return importlib.util.find_spec(self.real).loader.get_code(self.real)
+
+
+def named_in(error):
+    """What an ImportError is about, said with the nearest name that exists; None where it is not about our names.
+
+    ``from module import name`` asks the module for the name and drops its answer, so it is asked again here.
+    """
+    if isinstance(error, ModuleNotFoundError):
+        ours = (error.name or "").split(".")[0] == "paddle"
+        return UnknownName(str(error)) if ours else None
+    wanted = re.match(r"cannot import name '(\w+)' from '(fleet_mpi\.[\w.]+)'", str(error))
+    if wanted is None or wanted[2] not in sys.modules:
+        return None
+    try:
+        getattr(sys.modules[wanted[2]], wanted[1])
+    except UnknownName as unknown:
+        return unknown
+    return None
+
+
+def _nearest_module(fullname):
+    """The end of a sentence: the modules beside the one that is missing."""
+    above, _, last = fullname.rpartition(".")
+    beside = importlib.util.find_spec(our_name(above)).submodule_search_locations
+    return nearest(last, [module.name for module in pkgutil.iter_modules(beside or ())])
 
 
 def _installed():
