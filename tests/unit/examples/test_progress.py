@@ -1,0 +1,59 @@
+"""The progress line: rewritten on a terminal, plain lines elsewhere, not too often."""
+
+import io
+
+import pytest
+
+from fleet_mpi.examples.progress import Progress
+
+
+class Screen(io.StringIO):
+    """A stream that may be a terminal."""
+
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.is_terminal = is_terminal
+
+    def isatty(self):
+        return self.is_terminal
+
+
+class Clock:
+    """Time that passes when told."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def test_a_terminal_gets_one_line_rewritten(clock):
+    screen = Screen(True)
+    progress = Progress(screen, clock)
+    for step in range(2):
+        clock.now += 1.0
+        progress.step(f"step {step}", 50)
+    progress.end("done")
+    assert screen.getvalue() == "\rstep 0  50 samples/s\x1b[K\rstep 1  50 samples/s\x1b[K\ndone\n"
+
+
+def test_elsewhere_a_line_comes_every_two_seconds_with_the_rate_since_the_last(clock):
+    screen = Screen(False)
+    progress = Progress(screen, clock)
+    for step in range(5):
+        clock.now += 1.0
+        progress.step(f"step {step}", 30)
+    progress.end()
+    assert screen.getvalue() == "step 1  30 samples/s\nstep 3  30 samples/s\nstep 4  30 samples/s\n"
+
+
+def test_an_end_without_steps_says_only_its_text(clock):
+    screen = Screen(True)
+    Progress(screen, clock).end("nothing to do")
+    assert screen.getvalue() == "nothing to do\n"
