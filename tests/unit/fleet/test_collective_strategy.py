@@ -1,0 +1,32 @@
+"""DistributedStrategy of the 1.x collective fleet."""
+
+import pytest
+
+from fleet_mpi.errors import UnknownName, UsageError
+from fleet_mpi.fleet.collective_strategy import DistributedStrategy
+from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy
+
+
+def test_it_is_a_build_strategy_with_more_options():
+    strategy = DistributedStrategy()
+    assert isinstance(strategy, BuildStrategy) and isinstance(strategy.exec_strategy, ExecutionStrategy)
+    assert (strategy.mode, strategy.collective_mode, strategy.nccl_comm_num, strategy.use_local_sgd) == (
+        "nccl2", None, 1, False)
+    assert (strategy.amp_loss_scaling, strategy.recompute_checkpoints) == (32768, [])
+
+
+def test_two_strategies_share_nothing():
+    one, other = DistributedStrategy(), DistributedStrategy()
+    one.recompute_checkpoints.append("a")
+    one.exec_strategy.num_threads = 3
+    assert other.recompute_checkpoints == [] and other.exec_strategy.num_threads == 0
+
+
+def test_wrong_options_are_refused():
+    strategy = DistributedStrategy()
+    with pytest.raises(UsageError, match="mode: expected nccl2 or collective, got 'pserver'"):
+        strategy.mode = "pserver"
+    with pytest.raises(UsageError, match="recompute_checkpoints: expected a list of variables, got 'a'"):
+        strategy.recompute_checkpoints = "a"
+    with pytest.raises(UnknownName, match="has no option 'use_amp_'; did you mean 'use_amp'"):
+        strategy.use_amp_ = True

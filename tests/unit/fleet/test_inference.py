@@ -1,0 +1,50 @@
+"""DistributedInfer: a network built for inference finds what was trained."""
+
+import pytest
+
+from fleet_mpi.fleet import inference
+from fleet_mpi.fleet.inference import DistributedInfer
+from fleet_mpi.fleet.paddle2 import Fleet2
+from fleet_mpi.program import unique_name
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers.data import data
+from fleet_mpi.program.layers.dense import fc
+from fleet_mpi.program.optimizers.plain import SGD
+from fleet_mpi.program.program import Program, default_main_program, default_startup_program, program_guard
+from fleet_mpi.program.scope import global_scope
+
+
+@pytest.fixture
+def built():
+    """(main program, startup program, prediction) of the network of the fixture ``loss``, for inference."""
+    main, startup = Program(), Program()
+    with program_guard(main, startup), unique_name.guard():
+        return main, startup, fc(data(name="x", shape=[4]), 1)
+
+
+def test_the_program_finds_the_trained_parameters(loss, train, built):
+    SGD(0.1).minimize(loss)
+    train(default_main_program(), default_startup_program(), loss)
+    main, startup, guess = built
+    program = DistributedInfer(main_program=main, startup_program=startup).get_dist_infer_program()
+    rows = [[1.0, 2.0, 3.0, 4.0]]
+    found, = Executor().run(program, feed={"x": rows}, fetch_list=[guess])
+    weights, bias = (global_scope().array(name) for name in ("fc_0.w_0", "fc_0.b_0"))
+    assert found[0, 0] == pytest.approx((rows @ weights + bias).item(), rel=1e-5)
+
+
+def test_saved_parameters_are_loaded(loss, train, built, tmp_path, monkeypatch):
+    fleet = Fleet2()
+    monkeypatch.setattr(inference, "paddle_fleet", fleet)
+    fleet.init()
+    fleet.distributed_optimizer(SGD(0.1)).minimize(loss)
+    train(default_main_program(), default_startup_program(), loss)
+    fleet.save_persistables(Executor(), str(tmp_path))
+    weights = global_scope().array("fc_0.w_0").copy()
+    infer = DistributedInfer(*built[:2])
+    infer.init_distributed_infer_env(Executor(), loss, dirname=str(tmp_path))
+    assert (global_scope().array("fc_0.w_0") == weights).all()
+
+
+def test_without_programs_the_default_ones_are_meant():
+    assert DistributedInfer().get_dist_infer_program() is default_main_program()

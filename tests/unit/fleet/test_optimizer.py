@@ -1,0 +1,22 @@
+"""What ``distributed_optimizer`` returns is the optimizer, with a strategy."""
+
+from fleet_mpi.fleet.facade import CollectiveFleet
+from fleet_mpi.fleet.optimizer import FP16AllReduceOptimizer
+from fleet_mpi.program.optimizers.plain import SGD
+from fleet_mpi.program.program import default_main_program, default_startup_program
+
+
+def test_what_it_does_not_know_is_asked_of_the_optimizer_inside(loss):
+    fleet = CollectiveFleet()
+    fleet.init()
+    optimizer = fleet.distributed_optimizer(SGD(0.25))
+    assert optimizer.get_lr() == 0.25
+    pairs = optimizer.backward(loss)
+    assert len(pairs) == 2 and optimizer.apply_gradients(pairs)
+
+
+def test_float16_gradients_change_nothing_for_one_worker(loss, train):
+    FP16AllReduceOptimizer(SGD(0.1)).minimize(loss)
+    assert "cast" not in [op.type for op in default_main_program().global_block().ops]
+    losses = train(default_main_program(), default_startup_program(), loss)
+    assert losses[-1] < losses[0]
