@@ -1,0 +1,146 @@
+"""Layer: parameters and sublayers are registered, named, counted once, saved and loaded."""
+
+import numpy as np
+import pytest
+
+from fleet_mpi.errors import NotBuilt, UnknownName, UsageError
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers.classes import Dropout, Linear
+from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
+from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.scope import global_scope
+
+
+class Tower(Layer):
+    """A layer with a parameter of its own, a sublayer by attribute and two by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = self.create_parameter([4], default_initializer=None)
+        self.first = Linear(4, 4)
+        for number in range(2):
+            self.add_sublayer(f"more_{number}", Linear(4, 4, bias_attr=False))
+
+    def forward(self, x):
+        return self.first(x)
+
+
+def test_parameters_are_found_by_path_in_order():
+    tower = Tower()
+    assert [path for path, _ in tower.named_parameters()] == [
+        "scale", "first.weight", "first.bias", "more_0.weight", "more_1.weight"]
+    assert [param.name for param in tower.parameters()] == [
+        "tower_0.w_0", "linear_0.w_0", "linear_0.b_0", "linear_1.w_0", "linear_2.w_0"]
+    assert [param.name for param in tower.parameters(include_sublayers=False)] == ["tower_0.w_0"]
+
+
+def test_sublayers_are_found_by_path():
+    tower = Tower()
+    assert [path for path, _ in tower.named_sublayers()] == ["first", "more_0", "more_1"]
+    assert tower.sublayers(include_self=True)[0] is tower and len(tower.sublayers()) == 3
+    assert tower.children() == tower.sublayers() and tower.named_children()[0][0] == "first"
+
+
+def test_a_shared_layer_counts_once():
+    shared = Linear(4, 4)
+    both = Sequential(shared, shared)
+    assert len(both.parameters()) == 2 and len(both.sublayers()) == 1
+
+
+def test_attributes_are_registered_replaced_and_deleted():
+    tower = Tower()
+    assert tower.first is tower._sub_layers["first"] and tower.more_0.bias is None
+    tower.first = None
+    assert tower.first is None and "first" not in tower._sub_layers
+    tower.first = Linear(4, 4)
+    del tower.first
+    with pytest.raises(UnknownName, match="Tower has no 'first'"):
+        tower.first
+    with pytest.raises(UnknownName, match="did you mean 'scale'"):
+        tower.scales
+
+
+def test_only_parameters_and_layers_can_be_added():
+    tower = Tower()
+    with pytest.raises(UsageError, match="expected a Layer, got int"):
+        tower.add_sublayer("odd", 3)
+    with pytest.raises(UsageError, match="expected a Parameter, got int"):
+        tower.add_parameter("odd", 3)
+    assert tower.add_parameter("another", tower.scale) is tower.scale
+
+
+def test_a_layer_whose_base_was_not_initialised_says_so():
+    class Hasty(Layer):
+        def __init__(self):
+            self.first = Linear(1, 1)
+    with pytest.raises(UsageError, match="Hasty: call super"):
+        Hasty()
+
+
+def test_calls_use_the_same_parameters():
+    layer = Linear(4, 4)
+    x = default_main_program().global_block().create_var(name="x", shape=[-1, 4], is_data=True)
+    layer(layer(x))
+    assert len(default_main_program().all_parameters()) == 2
+    assert [op.type for op in default_main_program().global_block().ops] == ["matmul_v2", "elementwise_add"] * 2
+
+
+def test_the_state_is_what_the_scope_holds():
+    tower = Tower()
+    Executor().run(default_startup_program())
+    state = {path: np.array(tensor) for path, tensor in tower.state_dict().items()}
+    assert sorted(state) == ["first.bias", "first.weight", "more_0.weight", "more_1.weight", "scale"]
+    tower.set_state_dict({path: value + 1 for path, value in state.items()})
+    assert (global_scope().array("linear_0.w_0") == state["first.weight"] + 1).all()
+    by_name = {param.name: np.zeros(param.shape, "float32") for param in tower.parameters()}
+    tower.set_state_dict(by_name, use_structured_name=False)
+    assert not global_scope().array("linear_0.w_0").any()
+
+
+def test_an_incomplete_state_changes_nothing():
+    layer = Linear(2, 2)
+    Executor().run(default_startup_program())
+    before = global_scope().array("linear_0.w_0").copy()
+    with pytest.raises(UsageError, match=r"the state given has no \['bias'\]"):
+        layer.set_state_dict({"weight": np.zeros((2, 2))})
+    assert (global_scope().array("linear_0.w_0") == before).all()
+
+
+def test_training_is_switched_everywhere():
+    network = Sequential(Linear(2, 2), Sequential(Dropout(0.5)))
+    network.eval()
+    assert not any(layer.training for layer in network.sublayers(include_self=True))
+    network.train()
+    assert network[1][0].training
+
+
+def test_containers_run_and_index():
+    network = Sequential(("one", Linear(4, 3)), ("two", Linear(3, 2)))
+    x = default_main_program().global_block().create_var(name="x", shape=[-1, 4], is_data=True)
+    assert network(x).shape == (-1, 2) and len(network) == 2 and network.two is network[1]
+    layers = LayerList([Linear(4, 4)])
+    layers.append(Linear(4, 4)).extend([Linear(4, 4)])
+    inserted = Linear(4, 4)
+    layers.insert(0, inserted)
+    assert len(layers) == 4 and layers[0] is inserted and len(list(layers)) == 4
+    assert len(layers.parameters()) == 8
+
+
+def test_apply_reaches_every_layer_from_the_bottom_up():
+    met = []
+    network = Sequential(Linear(2, 2), Linear(2, 2))
+    assert network.apply(met.append) is network
+    assert met[-1] is network and len(met) == 3
+
+
+def test_what_belongs_to_eager_mode_is_refused_or_empty():
+    tower = Tower()
+    tower.clear_gradients()
+    with pytest.raises(NotBuilt, match="there is no eager mode"):
+        tower.backward()
+    with pytest.raises(NotImplementedError, match="Layer defines no forward"):
+        Layer()(1)
+
+
+def test_a_layer_prints_what_it_is_made_of():
+    assert repr(Sequential(Linear(2, 3))) == "Sequential(\n  (0): Linear(2, 3)\n)"
