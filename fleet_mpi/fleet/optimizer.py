@@ -20,9 +20,10 @@ class DistributedOptimizer:
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""
         fleet, program = self._fleet, loss.block.program
-        fleet._origin_program = program.clone()
         result = self._inner.minimize(loss, startup_program=startup_program, parameter_list=parameter_list,
                                       no_grad_set=no_grad_set)
+        # Scripts save and test what they trained through it: whole, before it would be spread over processes.
+        fleet._origin_program = program.clone()
         fleet.main_program = program
         fleet.startup_program = startup_program or default_startup_program()
         return result

@@ -31,11 +31,12 @@ def test_one_process_trains_from_init_to_stop(kind, loss, train):
 def test_minimize_returns_what_the_optimizer_returns_and_keeps_the_programs(kind, loss):
     fleet = kind()
     fleet.init()
-    forward = len(default_main_program().global_block().ops)
     ops, pairs = fleet.distributed_optimizer(SGD(0.1)).minimize(loss)
     assert [param.name for param, _ in pairs] == ["fc_0.w_0", "fc_0.b_0"]
     assert [op.type for op in ops if op.type == "sgd"] == ["sgd", "sgd"]
-    assert len(fleet._origin_program.global_block().ops) == forward
+    origin = fleet._origin_program
+    assert origin is not fleet.main_program
+    assert [op.type for op in origin.global_block().ops] == [op.type for op in loss.block.ops]
     assert fleet.main_program is default_main_program() and fleet.startup_program is default_startup_program()
 
 
