@@ -1,0 +1,139 @@
+"""The functions of ``paddle`` with the argument lists of 2.x compute what numpy does."""
+
+import numpy as np
+import pytest
+
+from fleet_mpi import paddle
+from fleet_mpi.errors import NotBuilt
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.5, 2, (2, 3, 4)).astype("float32")
+Y = RNG.uniform(0.5, 2, (2, 3, 4)).astype("float32")
+IDS = np.array([1, 0, 1])
+
+# name: (layer of the variables x and y, the same with numpy)
+CASES = {
+    "add": (lambda x, y: paddle.add(x, y), lambda x, y: x + y),
+    "subtract": (lambda x, y: paddle.subtract(x, y), lambda x, y: x - y),
+    "multiply": (lambda x, y: paddle.multiply(x, y), lambda x, y: x * y),
+    "divide": (lambda x, y: paddle.divide(x, y), lambda x, y: x / y),
+    "floor_divide": (lambda x, y: paddle.floor_divide(paddle.cast(x * 9, "int64"), paddle.cast(y * 3, "int64")),
+                     lambda x, y: (x * 9).astype(int) // (y * 3).astype(int)),
+    "mod": (lambda x, y: paddle.mod(x, y), lambda x, y: x % y),
+    "maximum": (lambda x, y: paddle.maximum(x, y), np.maximum),
+    "minimum": (lambda x, y: paddle.minimum(x, y), np.minimum),
+    "pow": (lambda x, y: paddle.pow(x, 3), lambda x, y: x ** 3),
+    "pow of variables": (lambda x, y: paddle.pow(x, y), lambda x, y: x ** y),
+    "mean": (lambda x, y: paddle.mean(x), lambda x, y: x.mean().reshape(1)),
+    "mean of an axis": (lambda x, y: paddle.mean(x, axis=1), lambda x, y: x.mean(1)),
+    "mean of axes": (lambda x, y: paddle.mean(x, axis=[0, 2], keepdim=True), lambda x, y: x.mean((0, 2), keepdims=True)),
+    "sum": (lambda x, y: paddle.sum(x), lambda x, y: x.sum().reshape(1)),
+    "sum in float64": (lambda x, y: paddle.sum(x, 2, "float64", True), lambda x, y: x.astype("float64").sum(2, keepdims=True)),
+    "max": (lambda x, y: paddle.max(x, 1, keepdim=True), lambda x, y: x.max(1, keepdims=True)),
+    "min": (lambda x, y: paddle.min(x, -1), lambda x, y: x.min(-1)),
+    "prod": (lambda x, y: paddle.prod(x, 0), lambda x, y: x.prod(0)),
+    "clip": (lambda x, y: paddle.clip(x, 0.8, 1.2), lambda x, y: x.clip(0.8, 1.2)),
+    "clip from below": (lambda x, y: paddle.clip(x, min=1.0), lambda x, y: x.clip(1.0)),
+    "cumsum": (lambda x, y: paddle.cumsum(x, 1), lambda x, y: x.cumsum(1)),
+    "cumsum of all": (lambda x, y: paddle.cumsum(x), lambda x, y: x.cumsum()),
+    "add_n": (lambda x, y: paddle.add_n([x, y, x]), lambda x, y: x + y + x),
+    "sqrt": (lambda x, y: paddle.sqrt(x), lambda x, y: np.sqrt(x)),
+    "isfinite": (lambda x, y: paddle.isfinite(x), lambda x, y: np.isfinite(x)),
+    "cast": (lambda x, y: paddle.cast(x, "int64"), lambda x, y: x.astype(int)),
+    "concat": (lambda x, y: paddle.concat([x, y], axis=1), lambda x, y: np.concatenate([x, y], 1)),
+    "stack": (lambda x, y: paddle.stack([x, y], axis=1), lambda x, y: np.stack([x, y], 1)),
+    "split": (lambda x, y: paddle.split(x, 3, axis=1)[1], lambda x, y: x[:, 1:2]),
+    "chunk": (lambda x, y: paddle.chunk(x, 2, axis=2)[1], lambda x, y: x[:, :, 2:]),
+    "unstack": (lambda x, y: paddle.unstack(x, 1)[2], lambda x, y: x[:, 2]),
+    "reshape": (lambda x, y: paddle.reshape(x, [0, -1]), lambda x, y: x.reshape(2, -1)),
+    "flatten": (lambda x, y: paddle.flatten(x, 1, 2), lambda x, y: x.reshape(2, -1)),
+    "transpose": (lambda x, y: paddle.transpose(x, [2, 0, 1]), lambda x, y: x.transpose(2, 0, 1)),
+    "unsqueeze": (lambda x, y: paddle.unsqueeze(x, 1), lambda x, y: x[:, None]),
+    "squeeze": (lambda x, y: paddle.squeeze(paddle.unsqueeze(x, [0, 2])), lambda x, y: x),
+    "squeeze of an axis": (lambda x, y: paddle.squeeze(paddle.unsqueeze(x, 2), axis=2), lambda x, y: x),
+    "tile": (lambda x, y: paddle.tile(x, [2, 1, 1]), lambda x, y: np.tile(x, (2, 1, 1))),
+    "expand": (lambda x, y: paddle.expand(paddle.unsqueeze(x, 0), [3, 2, 3, 4]), lambda x, y: np.stack([x] * 3)),
+    "flip": (lambda x, y: paddle.flip(x, [1]), lambda x, y: x[:, ::-1]),
+    "slice": (lambda x, y: paddle.slice(x, [1], [1], [3]), lambda x, y: x[:, 1:3]),
+    "matmul": (lambda x, y: paddle.matmul(x, y, transpose_y=True), lambda x, y: x @ y.transpose(0, 2, 1)),
+    "bmm": (lambda x, y: paddle.bmm(x, paddle.transpose(y, [0, 2, 1])), lambda x, y: x @ y.transpose(0, 2, 1)),
+    "norm": (lambda x, y: paddle.norm(x), lambda x, y: np.sqrt((x ** 2).sum()).reshape(1)),
+    "norm of an axis": (lambda x, y: paddle.norm(x, p=1, axis=2), lambda x, y: np.abs(x).sum(2)),
+    "equal": (lambda x, y: paddle.equal(x, y), lambda x, y: x == y),
+    "not_equal": (lambda x, y: paddle.not_equal(x, y), lambda x, y: x != y),
+    "less_than": (lambda x, y: paddle.less_than(x, y), lambda x, y: x < y),
+    "less_equal": (lambda x, y: paddle.less_equal(x, y), lambda x, y: x <= y),
+    "greater_than": (lambda x, y: paddle.greater_than(x, y), lambda x, y: x > y),
+    "greater_equal": (lambda x, y: paddle.greater_equal(x, y), lambda x, y: x >= y),
+    "all": (lambda x, y: paddle.all(paddle.less_than(x, y), axis=2), lambda x, y: (x < y).all(2)),
+    "any": (lambda x, y: paddle.any(paddle.less_than(x, y), axis=2), lambda x, y: (x < y).any(2)),
+    "argmax": (lambda x, y: paddle.argmax(x, axis=1), lambda x, y: x.argmax(1)),
+    "argmax of all": (lambda x, y: paddle.argmax(x), lambda x, y: x.argmax().reshape(1)),
+    "argmin kept": (lambda x, y: paddle.argmin(x, 1, True, "int32"), lambda x, y: x.argmin(1)[:, None].astype("int32")),
+    "sort": (lambda x, y: paddle.sort(x, axis=1), lambda x, y: np.sort(x, 1)),
+    "argsort": (lambda x, y: paddle.argsort(x, axis=1, descending=True), lambda x, y: np.argsort(-x, 1)),
+    "topk": (lambda x, y: paddle.topk(x, 2, axis=1)[0], lambda x, y: -np.sort(-x, 1)[:, :2]),
+    "where": (lambda x, y: paddle.where(paddle.less_than(x, y), x, y), lambda x, y: np.where(x < y, x, y)),
+    "full": (lambda x, y: paddle.full([2, 3], 7), lambda x, y: np.full((2, 3), 7, "float32")),
+    "full of a shape": (lambda x, y: paddle.full(paddle.shape(x), 7, "int64"), lambda x, y: np.full(x.shape, 7)),
+    "zeros": (lambda x, y: paddle.zeros([2]), lambda x, y: np.zeros(2, "float32")),
+    "ones": (lambda x, y: paddle.ones([2], "int32"), lambda x, y: np.ones(2, "int32")),
+    "full_like": (lambda x, y: paddle.full_like(x, 3), lambda x, y: np.full_like(x, 3)),
+    "zeros_like": (lambda x, y: paddle.zeros_like(x, "int64"), lambda x, y: np.zeros(x.shape, int)),
+    "ones_like": (lambda x, y: paddle.ones_like(x), lambda x, y: np.ones_like(x)),
+    "arange": (lambda x, y: paddle.arange(5), lambda x, y: np.arange(5)),
+    "arange by steps": (lambda x, y: paddle.arange(1.0, 2.0, 0.25), lambda x, y: np.arange(1, 2, 0.25, "float32")),
+    "eye": (lambda x, y: paddle.eye(2, 3), lambda x, y: np.eye(2, 3, dtype="float32")),
+    "linspace": (lambda x, y: paddle.linspace(0, 1, 5), lambda x, y: np.linspace(0, 1, 5, dtype="float32")),
+    "assign": (lambda x, y: paddle.assign(np.array([[1, 2]])), lambda x, y: np.array([[1, 2]])),
+    "shape": (lambda x, y: paddle.shape(x), lambda x, y: np.array(x.shape, "int32")),
+    "numel": (lambda x, y: paddle.numel(x), lambda x, y: np.array([x.size])),
+    "rank": (lambda x, y: paddle.rank(x), lambda x, y: np.array([x.ndim], "int32")),
+    "gather": (lambda x, y: paddle.gather(x, paddle.assign(IDS), axis=1), lambda x, y: x[:, IDS]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_computes_what_numpy_does(name):
+    layer, definition = CASES[name]
+    out = layer(*(paddle.static.data(one, [None, 3, 4]) for one in "xy"))
+    found, = paddle.static.Executor().run(feed={"x": X, "y": Y}, fetch_list=[out])
+    expected = definition(X, Y)
+    assert found.shape == expected.shape and found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_rows_are_replaced_or_added_to():
+    x = paddle.static.data("x", [None, 2])
+    outs = [paddle.scatter(x, paddle.assign(np.array([1, 1])), paddle.ones([2, 2]), overwrite=False),
+            paddle.scatter(x, paddle.assign(np.array([2, 1])), paddle.ones([2, 2]))]
+    added, replaced = paddle.static.Executor().run(feed={"x": np.zeros((3, 2), "float32")}, fetch_list=outs)
+    assert added.tolist() == [[0, 0], [2, 2], [0, 0]] and replaced.tolist() == [[0, 0], [1, 1], [1, 1]]
+
+
+def test_a_variable_is_incremented_in_place():
+    counter = paddle.static.create_global_var([1], 2.0, "float32", persistable=True, name="counter")
+    paddle.increment(counter, 3.0)
+    exe = paddle.static.Executor()
+    exe.run(paddle.static.default_startup_program())
+    assert exe.run(fetch_list=[counter])[0][0] == 5
+
+
+@pytest.mark.parametrize("draw, low, high", (
+    (lambda: paddle.rand([1000]), 0, 1), (lambda: paddle.uniform([1000], min=2.0, max=3.0), 2, 3),
+    (lambda: paddle.randint(5, 9, [1000]), 5, 8), (lambda: paddle.randperm(1000), 0, 999)))
+def test_drawn_numbers_keep_their_bounds(draw, low, high):
+    found, = paddle.static.Executor().run(fetch_list=[draw()])
+    assert found.shape == (1000,) and found.min() >= low and found.max() <= high and len(np.unique(found)) > 3
+
+
+def test_normal_numbers_have_their_spread():
+    outs = [paddle.randn([4000]), paddle.normal(5.0, 2.0, [4000])]
+    plain, moved = paddle.static.Executor().run(fetch_list=outs)
+    assert abs(plain.mean()) < 0.1 and abs(plain.std() - 1) < 0.1
+    assert abs(moved.mean() - 5) < 0.2 and abs(moved.std() - 2) < 0.2
+
+
+def test_eager_tensors_are_refused():
+    with pytest.raises(NotBuilt, match="there is no eager mode"):
+        paddle.to_tensor([1.0])
