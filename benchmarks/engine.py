@@ -1,8 +1,8 @@
 """How fast and how large is the engine, beside bare numpy calls and beside PyTorch?
 
 ``python -m benchmarks.engine [--quick] [--only fit_a_line,wide_and_deep,resnet] [--peer torch] [--json]``
-Ratios are of medians; above 1 the engine is the faster (or, for memory, the larger). Read ratios, not
-absolute figures: these move with the machine and its other users.
+Ratios are of medians, in brackets of the best rounds; above 1 the engine is the faster (or, for memory,
+the larger). Read ratios, not absolute figures: these move with the machine and its other users.
 """
 
 import argparse
@@ -112,8 +112,13 @@ def _speed_line(case, outcomes, modules):
         aims.append(f"{above:.0f} us above the floor, aim {case.most_above_floor_us:g}: "
                     + _met(above <= case.most_above_floor_us))
     wrong = different_losses(outcomes)
-    line = _line(f"{case.title}: {case.unit}", case.threads, *rates, *(f"{ratio:.2f}" for ratio in ratios.values()), ", ".join(aims))
+    line = _line(f"{case.title}: {case.unit}", case.threads, *rates, *(f"{ratio:.2f} ({_best(outcomes, module):.2f})" for module, ratio in ratios.items()),
+                 ", ".join(aims))
     return line + ("\n  " + wrong if wrong else "")
+
+
+def _best(outcomes, module):
+    return min(outcomes[module].seconds) / min(outcomes["ours"].seconds)
 
 
 def _memory_line(case, outcomes, modules):
@@ -148,7 +153,7 @@ def _line(title, threads, *cells):
     *figures, last = cells
     ratios = len(figures) // 2
     wide = [f"{cell:<24}" for cell in figures[:len(figures) - ratios]]
-    narrow = [f"{cell:<9}" for cell in figures[len(figures) - ratios:]]
+    narrow = [f"{cell:<15}" for cell in figures[len(figures) - ratios:]]
     return f"{title:<40}{threads!s:<9}{''.join(wide)}{''.join(narrow)}{last}".rstrip()
 
 

@@ -1,4 +1,4 @@
-"""Where does a step of the engine go? Milliseconds and share by op type.
+"""Where does a step of the engine go? Milliseconds by op type: the median, and the best of all steps.
 
 ``python -m benchmarks.op_times fit_a_line|wide_and_deep|resnet [--threads N] [--steps N] [--batch N] [--each]``
 Every call of the compiled plan is timed by itself, which adds about 0.1 us to each; the rest of a step
@@ -6,6 +6,7 @@ Every call of the compiled plan is timed by itself, which adds about 0.1 us to e
 """
 
 import argparse
+import statistics
 import sys
 import time
 from collections import defaultdict
@@ -24,16 +25,17 @@ def main(argv=None):
     ours.set_threads(options.threads)
     training = getattr(ours, options.case)(**sizes).__self__
     training.step()
-    spent = defaultdict(list)
     plan = _plan_of(training)
-    plan.calls = [_timed(call, spent[_label(op, options.each)]) for op, call in zip(plan.ops, plan.calls)]
-    training.step()
-    for times in spent.values():
+    spent = [(_label(op, options.each), []) for op in plan.ops]
+    plan.calls = [_timed(call, times) for call, (_, times) in zip(plan.calls, spent)]
+    steps = []
+    _timed(training.step, [])()
+    for _, times in spent:
         times.clear()
-    began = time.perf_counter()
+    step = _timed(training.step, steps)
     for _ in range(options.steps):
-        training.step()
-    _print(spent, (time.perf_counter() - began) / options.steps, options.steps)
+        step()
+    _print(spent, steps)
     return 0
 
 
@@ -56,13 +58,19 @@ def _timed(call, times):
     return run
 
 
-def _print(spent, step, steps):
-    print(f"{'op':<50}{'calls':>7}{'ms':>11}{'share':>8}")
-    for label, times in sorted(spent.items(), key=lambda item: -sum(item[1])):
-        took = sum(times) / steps
-        print(f"{label:<50}{len(times) // steps:>7}{took * 1e3:>11.4f}{took / step:>8.1%}")
-    rest = step - sum(map(sum, spent.values())) / steps
-    print(f"{'outside ops':<57}{rest * 1e3:>11.4f}{rest / step:>8.1%}\n{'a step':<57}{step * 1e3:>11.4f}")
+def _print(spent, steps):
+    by_label = defaultdict(list)
+    for label, times in spent:
+        by_label[label].append(times)
+    rows = [(label, len(calls), sum(map(statistics.median, calls)), sum(map(min, calls)))
+            for label, calls in by_label.items()]
+    whole = statistics.median(steps)
+    print(f"{'op':<50}{'calls':>7}{'ms':>11}{'share':>8}{'best ms':>11}")
+    for label, count, middle, best in sorted(rows, key=lambda row: -row[2]):
+        print(f"{label:<50}{count:>7}{middle * 1e3:>11.4f}{middle / whole:>8.1%}{best * 1e3:>11.4f}")
+    rest = whole - sum(row[2] for row in rows)
+    print(f"{'outside ops':<57}{rest * 1e3:>11.4f}{rest / whole:>8.1%}")
+    print(f"{'a step':<57}{whole * 1e3:>11.4f}{'':>8}{min(steps) * 1e3:>11.4f}")
 
 
 def _options(argv):
