@@ -113,8 +113,7 @@ def _cut_at_pipes(text):
 
 def _prepared(stage):
     """Words and environment of one process: Python means this Python, which also finds this package."""
-    name = os.path.basename(stage[0])
-    if stage[0] != name or not (name == "python" or name.startswith(("python2", "python3"))):
+    if stage[0] not in ("python", sys.executable) and not stage[0].startswith(("python2", "python3")):
         return stage, None
     home = os.path.dirname(os.path.dirname(os.path.abspath(fleet_mpi.__file__)))
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
