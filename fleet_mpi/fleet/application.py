@@ -5,13 +5,11 @@ Options that only say how processes talk have nothing to do in one process. What
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy, transpiler_strategies
+from fleet_mpi.fleet.without_effect import REFUSED
 from fleet_mpi.program.amp import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.optimizers.plain import Adam, Lamb, LarsMomentum, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
-
-NOT_BUILT = ("pipeline", "sharding", "tensor_parallel", "elastic", "auto", "semi_auto", "auto_search", "asp", "qat",
-             "heter_ccl_mode", "is_fl_ps_mode", "with_coordinator")
 
 _LOSS_SCALING = ("init_loss_scaling", "incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio",
                  "use_dynamic_loss_scaling")
@@ -32,7 +30,7 @@ def applied(optimizer, chosen):
 
 
 def _by_switches(optimizer, chosen):
-    wanted = [name for name in NOT_BUILT if getattr(chosen, name)]
+    wanted = [name for name in sorted(REFUSED) if getattr(chosen, name)]
     if wanted:
         raise NotBuilt(f"DistributedStrategy: {', '.join(wanted)} not built; unset it to train data-parallel")
     if chosen.lars and isinstance(optimizer, Momentum):

@@ -6,6 +6,7 @@ import pytest
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import application, collective_strategy
 from fleet_mpi.fleet.strategy import DistributedStrategy
+from fleet_mpi.fleet.without_effect import REFUSED
 from fleet_mpi.program.amp import OptimizerWithMixedPrecision
 from fleet_mpi.program.optimizers import paddle2
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Lamb, LarsMomentum, Momentum
@@ -27,7 +28,7 @@ def test_a_default_strategy_leaves_the_optimizer_alone():
     assert application.applied(optimizer, None) is optimizer
 
 
-@pytest.mark.parametrize("switch", application.NOT_BUILT)
+@pytest.mark.parametrize("switch", sorted(REFUSED))
 def test_what_is_not_built_is_refused_by_name(switch):
     with pytest.raises(NotBuilt, match=f"DistributedStrategy: {switch} not built"):
         application.applied(SGD(0.1), strategy(**{switch: True}))

@@ -1,0 +1,45 @@
+"""What scripts may set or call and one process does nothing with: one table, by owner.
+
+Such names are taken (and checked where they have a type) so that scripts run unchanged; the README lists them.
+What would change results but is not built is refused instead, and is not here.
+"""
+
+from fleet_mpi.fleet.collective_strategy import DistributedStrategy as _Collective
+from fleet_mpi.fleet.strategy import CONFIGS as _CONFIGS
+from fleet_mpi.fleet.strategy import SWITCHES as _SWITCHES
+from fleet_mpi.program.compiled import BuildStrategy as _BuildStrategy
+from fleet_mpi.program.compiled import ExecutionStrategy as _ExecutionStrategy
+from fleet_mpi.transpile.distribute_transpiler import DEFAULTS as _TRANSPILER
+
+# What ``fleet.application`` acts on, and what it refuses.
+ACTED_ON = {"amp", "amp_configs", "recompute", "recompute_configs", "gradient_merge", "gradient_merge_configs", "lars",
+            "lars_configs", "lamb", "lamb_configs"}
+REFUSED = {"pipeline", "sharding", "tensor_parallel", "elastic", "auto", "semi_auto", "auto_search", "asp", "qat",
+           "heter_ccl_mode", "is_fl_ps_mode", "with_coordinator"}
+COLLECTIVE_ACTED_ON = {"forward_recompute", "recompute_checkpoints", "use_amp", "amp_loss_scaling", "use_dist_fc"}
+
+TABLE = {
+    "paddle.distributed.fleet.DistributedStrategy": sorted(
+        {*_SWITCHES, *_CONFIGS, "build_strategy", "execution_strategy"} - ACTED_ON - REFUSED),
+    "fluid.incubate.fleet.collective.DistributedStrategy": sorted(
+        set(_Collective.defaults) - set(_BuildStrategy.defaults) - COLLECTIVE_ACTED_ON),
+    "fluid.BuildStrategy": sorted(_BuildStrategy.defaults),
+    "fluid.ExecutionStrategy": sorted(_ExecutionStrategy.defaults),
+    "fluid.DistributeTranspilerConfig": sorted(_TRANSPILER),
+    "Sync-, Async-, HalfAsync-, GeoStrategy": ["StrategyFactory.create_*_strategy"],
+    "role makers, fleet": ["GeneralRoleMaker(**kwargs)", "barrier_worker", "init_worker", "stop_worker",
+                           "FP16AllReduceOptimizer", "pslib's strategy dictionary",
+                           "_set_client_communication_config"],
+    "Executor": ["feed_var_name", "fetch_var_name", "use_program_cache", "return_merged", "use_prune",
+                 "train_from_dataset(thread, debug)"],
+    "with_data_parallel, ParallelExecutor": ["loss_name", "share_vars_from", "places", "num_trainers", "trainer_id"],
+    "layers": ["use_cudnn", "force_cpu", "batch_norm(in_place, fuse_with_relu)", "reshape(inplace)", "is_distributed",
+               "sparse_embedding(entry)", "memory_optimize", "release_memory", "init_on_cpu", "device_guard",
+               "layers.collective._c_allreduce",
+               "layers.collective._c_allgather", "layers.collective._allreduce"],
+    "loaders and data": ["use_double_buffer", "use_multiprocess", "double_buffer", "set_hdfs_config",
+                         "paddle.vision.set_image_backend"],
+    "mixed precision, optimizers": ["custom_white_list", "custom_black_list", "use_pure_fp16", "use_fp16_guard",
+                                    "amp_init", "multi_precision"],
+    "paddle": ["paddle.enable_static", "paddle.v2.init", "FLAGS_* that mean nothing here (said once)"],
+}
