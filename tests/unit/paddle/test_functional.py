@@ -77,7 +77,8 @@ def test_initializers_of_2x_draw_as_they_say(make, values):
     assert values(np.array(paddle.static.global_scope().find_var("w").get_tensor()))
 
 
-@pytest.mark.parametrize("decay, moved", ((paddle.regularizer.L2Decay(0.5), 2 * 0.5), (paddle.regularizer.L1Decay(coeff=0.5), 0.5)))
+@pytest.mark.parametrize("decay, moved", ((paddle.regularizer.L2Decay(0.5), 2 * 0.5),
+                                          (paddle.regularizer.L1Decay(coeff=0.5), 0.5)))
 def test_regularizers_of_2x_decay_by_their_coefficient(decay, moved):
     weight = paddle.create_parameter([1], "float32", attr=paddle.ParamAttr(
         name="w", initializer=paddle.nn.initializer.Constant(2.0)))
