@@ -4,8 +4,6 @@ A pair is fused when what the first hands to the second is seen by nobody else. 
 two ops to the bit (but for the sign of a zero): the kernels keep the order of every sum.
 """
 
-from collections import Counter
-
 from fleet_mpi.program.operator import Operator
 from fleet_mpi.program.program import outside_names
 from fleet_mpi.program.registry import FORWARD, GRAD
@@ -20,15 +18,16 @@ def fuse(ops, fetches):
     for position, op in enumerate(ops):
         for out_slot, second_type, in_slot, make in PAIRS.get(op.type, ()):
             partner = links.only_reader(op, out_slot)
-            if partner is None or partner in replaced or position in replaced:
+            if partner is None or partner < position or partner in replaced or position in replaced:
                 continue
             second, backward = ops[partner], op.type.endswith(GRAD_OP)
             if second.type != second_type or not second.inputs.get(in_slot):
                 continue
             # A gradient pair runs where its second op stood: what that one reads besides is made in between.
             # So the first op's reads move down; in a forward pair the second op's writes move up.
-            moved = op.input_arg_names if backward else second.output_arg_names
-            made = make(op, second) if links.may_move(moved) else None
+            may_move = (links.may_read_later(op.input_arg_names, position, partner) if backward
+                        else links.may_write_earlier(second.output_arg_names, position, partner))
+            made = make(op, second) if may_move else None
             if made is not None:
                 here, gone = (partner, position) if backward else (position, partner)
                 replaced[here], replaced[gone] = made, None
@@ -40,13 +39,13 @@ class _Links:
 
     def __init__(self, ops, fetches):
         self.fetched = set(fetches)
-        self.writes, self.readers = Counter(), {}
+        self.writers, self.readers = {}, {}
         for position, op in enumerate(ops):
             for name in {*op.input_arg_names, *outside_names(op.block.program, op)}:
                 self.readers.setdefault(name, []).append(position)
-            self.writes.update(op.output_arg_names)
             # A body may run often, so what it writes counts as written more than once.
-            self.writes.update(2 * _written_inside(op))
+            for name in op.output_arg_names + 2 * _written_inside(op):
+                self.writers.setdefault(name, []).append(position)
 
     def only_reader(self, op, slot):
         """The position of the one op that reads this output, if nobody else could tell that it was never made."""
@@ -55,13 +54,19 @@ class _Links:
             return None
         name, var = names[0], op.block.find_var(names[0])
         readers = self.readers.get(name, ())
-        private = (len(readers) == 1 and self.writes[name] == 1 and name not in self.fetched
+        private = (len(readers) == 1 and len(self.writers[name]) == 1 and name not in self.fetched
                    and not (var is not None and (var.persistable or var.is_data)))
         return readers[0] if private else None
 
-    def may_move(self, names):
-        """Whether reading or writing these at another time makes no difference: each has one value only."""
-        return all(self.writes[name] <= 1 for name in names)
+    def may_read_later(self, names, first, second):
+        """Whether these can be read at position ``second`` instead of ``first``: nobody writes them until then."""
+        return not any(first < writer <= second for name in names for writer in self.writers.get(name, ()))
+
+    def may_write_earlier(self, names, first, second):
+        """Whether these can be written at position ``first`` instead of ``second``: until then nobody writes
+        them, or reads what they held before (a counter's value of the last step)."""
+        return not any(first <= position < second for name in names
+                       for position in (*self.writers[name], *self.readers.get(name, ())))
 
 
 def _written_inside(op):

@@ -131,6 +131,28 @@ def test_an_output_that_is_written_twice_is_left_alone():
     assert planned(again, "out") == ["elementwise_add", "assign", "scale", "relu"]
 
 
+def test_a_counter_is_not_written_before_its_old_value_is_read():
+    block = default_main_program().global_block()
+    counter = block.create_var(name="counter", shape=[1], dtype="float32", persistable=True)
+    total = elementwise_add(counter, counter)
+    before = single_op("scale", {"X": counter}, {"scale": 1.0})
+    block.append_op("relu", {"X": [total]}, {"Out": [counter]})
+    assert planned(before) == ["elementwise_add", "scale", "relu"]
+    global_scope().var("counter").get_tensor().set(np.array([2], "float32"))
+    executor = Executor()
+    found = [executor.run(fetch_list=[before, counter]) for _ in range(2)]
+    assert [[float(value) for value in values] for values in found] == [[2, 4], [4, 8]]
+
+
+def test_what_is_read_before_it_is_computed_is_what_was_fed():
+    x, fed = image(), data("fed", [3, 6, 6])
+    block = default_main_program().global_block()
+    first = relu(fed)
+    block.append_op("elementwise_add", {"X": [x], "Y": [x]}, {"Out": [fed]})
+    given = {"image": feed()["image"], "fed": feed()["image"]}
+    np.testing.assert_array_equal(Executor().run(feed=given, fetch_list=[first])[0], np.maximum(given["fed"], 0))
+
+
 @pytest.mark.parametrize("shape, axis", [([6], -1), ([3], 1), ([3, 6, 6], -1), ([1], -1)])
 def test_sums_of_any_stretching_give_what_two_ops_give(shape, axis):
     x, y = image(), data("y", shape, append_batch_size=False)
