@@ -4,6 +4,8 @@ Each forward op gives one ``<type>_grad`` op (or what its ``make_grad`` says). A
 times gets several contributions, summed by a ``sum`` op when its gradient is first needed.
 """
 
+from collections import Counter
+
 from fleet_mpi.errors import NotBuilt, ProgramError
 from fleet_mpi.program.program import outside_names
 from fleet_mpi.program.registry import FORWARD, GRAD, find, grad_name
@@ -24,12 +26,12 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
                            f"{loss.shape}: take its mean or sum first")
     program, block = loss.block.program, loss.block.program.global_block()
     with program._with_role(Role.Backward | Role.Loss):
-        block.append_op("fill_constant", outputs={"Out": [grad_name(loss.name)]},
-                        attrs={"shape": [1 if n == -1 else n for n in loss.shape], "value": 1.0,
-                               "dtype": loss.dtype.value})
+        one = block.append_op("fill_constant", outputs={"Out": [grad_name(loss.name)]},
+                              attrs={"shape": [1 if n == -1 else n for n in loss.shape], "value": 1.0,
+                                     "dtype": loss.dtype.value})
     params = _parameters(program, parameter_list)
     walk = Walk(block, no_grad_set, sources={param.name for param in params})
-    walk.add(loss.name, grad_name(loss.name))
+    walk.add(loss.name, grad_name(loss.name), one)
     with program._backward_role_guard():
         walk.go([loss.name], checkpoints, callbacks)
         pairs = [(param, walk.gradient(param.name)) for param in params]
@@ -44,10 +46,12 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     walk = Walk(block, no_grad_set, sources={one.name for one in inputs})
     with block.program._backward_role_guard():
         for target, seed in zip(targets, given):
-            name = seed.name if seed is not None else grad_name(target.name)
-            if seed is None:
-                block.append_op("fill_any_like", {"X": [target.name]}, {"Out": [name]}, {"value": 1.0})
-            walk.add(target.name, name)
+            if seed is not None:
+                walk.add(target.name, seed.name)
+            else:
+                name = grad_name(target.name)
+                ones = block.append_op("fill_any_like", {"X": [target.name]}, {"Out": [name]}, {"value": 1.0})
+                walk.add(target.name, name, ones)
         walk.go([target.name for target in targets], None, None)
         names = [walk.gradient(one.name) for one in inputs]
     return [block.var(name) if name else None for name in names]
@@ -63,9 +67,10 @@ class Walk:
         self.block = block
         self.sources = sources
         self.stopped = {one if isinstance(one, str) else one.name for one in (no_grad_set or ())}
-        self.found = {}     # variable -> [(grad name, op that made it or None)]
+        self.found = {}     # variable -> [(grad name, op that made it; None if it was given)]
         self.renamed = {}   # variable -> its recomputed copy, for what a grad op reads
         self.wanted = set()
+        self.rewritten = set()  # variables that get a value more than once
         self.counts = {}    # variable -> contributions named so far
         self.clipped = set()
 
@@ -97,6 +102,7 @@ class Walk:
             if needed.intersection(op.output_arg_names):
                 path.append(op)
                 needed.update(_reads(op))
+        self.rewritten = _rewritten(path)
         return path[::-1]
 
     def _may_flow(self, name):
@@ -109,6 +115,9 @@ class Walk:
         grads = {slot: [self.gradient(name) or "" for name in names] for slot, names in op.outputs.items()}
         if not any(name for names in grads.values() for name in names):
             return
+        # What was found is the gradient of the value this op gave; of the one it replaced, nothing is known yet.
+        for name in self.rewritten.intersection(op.output_arg_names):
+            self.found.pop(name, None)
         if definition.make_grad is not None:
             definition.make_grad(self, op, grads)
             return
@@ -159,7 +168,7 @@ class Walk:
             return None
         if len(parts) > 1:
             first, maker = parts[0]
-            if first == grad_name(name):
+            if first == grad_name(name) and maker is not None:
                 first = self._rename_first(name, maker)
             names = [first] + [grad for grad, _ in parts[1:]]
             self.block.append_op("sum", {"X": names}, {"Out": [grad_name(name)]})
@@ -170,14 +179,8 @@ class Walk:
     def _rename_first(self, name, maker):
         """Free the plain gradient name for the sum, so that every variable is written once."""
         old, new = grad_name(name), grad_name(name) + "@RENAME@0"
-        var = self.block.vars.pop(old)
-        var.name = new
-        self.block.vars[new] = var
-        if maker is not None:
-            maker._rename_output(old, new)
-        else:
-            for op in self.block.ops:
-                op._rename_output(old, new)
+        self.block.create_var(name=new, **self.block.var(old).fields())
+        maker._rename_output(old, new)
         return new
 
     def _clip_error(self, name):
@@ -216,6 +219,13 @@ class Walk:
     def _twin(self, name):
         fields = self.block._var_recursive(name).fields()
         self.block.create_var(name=self.renamed[name], **{**fields, "persistable": False})
+
+
+def _rewritten(ops):
+    """The variables that several ops write, or that an op both reads and writes."""
+    writes = Counter(name for op in ops for name in op.output_arg_names)
+    writes.update(name for op in ops for name in set(op.output_arg_names).intersection(op.input_arg_names))
+    return {name for name, count in writes.items() if count > 1}
 
 
 def _forward_attrs(op):

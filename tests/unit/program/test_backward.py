@@ -103,3 +103,31 @@ def test_an_op_keeps_the_line_of_the_script_in_its_gradient():
     ops = {op.type: op for op in default_main_program().global_block().ops}
     assert ops["elementwise_mul_grad"].where() == ops["elementwise_mul"].where()
     assert apply  # the line above is in this file, not in the package
+
+
+def test_a_gradient_passes_through_an_op_that_overwrites_its_input():
+    x, w = data("x", [-1, 2]), parameter("w", [1, -2])
+    hidden = mul(x, w)
+    default_main_program().global_block().append_op("relu", {"X": hidden}, {"Out": hidden})
+    (_, grad), = append_backward(mean(hidden))
+    np.testing.assert_allclose(run([grad])[0], [X[:, 0].sum() / 6, 0], rtol=1e-6)
+
+
+def test_a_variable_that_is_given_another_value_gets_a_gradient_for_each():
+    x, w, v = data("x", [-1, 2]), parameter("w", [1, 2]), parameter("v", [3, 4])
+    held = apply("assign", {"X": w})
+    product = mul(x, held)
+    default_main_program().global_block().append_op("assign", {"X": v}, {"Out": held})
+    pairs = append_backward(mean(add(product, held)))
+    dw, dv = run([grad for _, grad in pairs])
+    np.testing.assert_allclose(dw, X.sum(0) / 6, rtol=1e-6)
+    np.testing.assert_allclose(dv, [0.5, 0.5], rtol=1e-6)
+
+
+def test_a_second_walk_leaves_the_gradients_of_the_first_alone():
+    x, w = data("x", [-1, 2]), parameter("w", [1, 2])
+    hidden = mul(x, w)
+    first, = gradients([hidden], [w])
+    second, = gradients([hidden, mul(hidden, hidden)], [w])
+    assert first.name == second.name == "w@GRAD"
+    np.testing.assert_allclose(run([first])[0], (2 * X * X * [1, 2] + X).sum(0), rtol=1e-6)
