@@ -43,7 +43,7 @@ class Compiled:
         return plan
 
     def _make(self, signature, feed, fetches):
-        generation = self.arena.generation
+        memory = self.arena.generation, _version(self.scope)
         block = self.program.global_block()
         metas = {}
         for name, value in feed.items():
@@ -52,7 +52,9 @@ class Compiled:
             else:
                 notices.log().warning("feed: the program has no variable %r; it is passed over", name)
         plan = make_plan(self.program, self.scope, metas, fetches, self.xp, self.clock, self.arena)
-        if self.arena.generation != generation or len(self.plans) >= MOST_PLANS:
+        # Plans made before hold on to memory that this one replaced: temporaries, or arrays of the scope
+        # (a persistable variable may be as long as the batch).
+        if (self.arena.generation, _version(self.scope)) != memory or len(self.plans) >= MOST_PLANS:
             self.plans.clear()
         self.plans[signature, fetches] = plan
         self.version, self.scope_version = self.program.version, _version(self.scope)

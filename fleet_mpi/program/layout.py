@@ -31,9 +31,11 @@ class Layout:
         self.last_use.update({name: len(ops) for name in fetches})
         self.roots = {}  # variable -> the buffer it lies in
         self.held = {}   # row gradient -> the buffers its ids and values may lie in
+        block = frame.program.global_block()
         for name, meta in feeds.items():
-            self.roots[name] = Buffer(-1, meta.size * meta.dtype.itemsize)
-            self.roots[name].last_use = self.last_use.get(name, -1)
+            if self.writes[name] == 1 and not block.var(name).persistable:
+                self.roots[name] = Buffer(-1, meta.size * meta.dtype.itemsize)
+                self.roots[name].last_use = self.last_use.get(name, -1)
 
     def buffers(self, name):
         """All buffers that a variable's value may lie in."""

@@ -212,11 +212,19 @@ class Frame:
         held = self.values.get(name)
         if held is not None and getattr(held, "shape", None) == meta.shape and held.dtype == meta.dtype:
             return
+        self.values[name] = self._temporary(name, meta)
+
+    def array_to_feed(self, name, meta):
+        """The array that a fed value is to be copied into: the scope's for persistable variables."""
+        persistable = self.program.global_block().var(name).persistable
+        self.values[name] = (self._persistable if persistable else self._temporary)(name, meta)
+        return self.values[name]
+
+    def _temporary(self, name, meta):
         buffer = self.placed.get(name)
         if buffer is not None:
-            self.values[name] = self.arena.view(buffer.offset, meta.shape, meta.dtype)
-        else:
-            self.values[name] = arrays.empty(meta.shape, meta.dtype, self.xp)
+            return self.arena.view(buffer.offset, meta.shape, meta.dtype)
+        return arrays.empty(meta.shape, meta.dtype, self.xp)
 
     def keep_persistable(self, name, value, meta, op):
         """Let the scope have a value that an op made while it ran, if it outlives the run."""
@@ -338,9 +346,9 @@ class Plan:
         frame.metas.update(feeds)
         defined = infer_all(ops, frame)
         lay_out(ops, feeds, fetches, frame)
-        for name, meta in feeds.items():
-            frame.values[name] = (arena.view(frame.placed[name].offset, meta.shape, meta.dtype)
-                                  if name in frame.placed else arrays.empty(meta.shape, meta.dtype, xp))
+        # Before the ops are bound: one of them may give the variable another shape and array.
+        frame.metas.update(feeds)
+        self.feeds = [(name, frame.array_to_feed(name, meta)) for name, meta in feeds.items()]
         self.ops, self.calls = [], []
         for op, metas in zip(ops, defined):
             frame.metas.update(metas)
@@ -349,7 +357,6 @@ class Plan:
                 self.ops.append(op)
                 self.calls.append(call)
         self.clock, self.xp, self.before_run = clock, xp, frame.before_run
-        self.feeds = [(name, frame.values[name]) for name in feeds]
         self.fetches = [(fetched_value(frame, name), frame.metas[name].lod) for name in fetches]
 
     def run(self, feed):
@@ -394,7 +401,7 @@ class InterpretedPlan:
         frame = self.make_frame()
         for name, meta in self.metas.items():
             frame.metas[name] = meta
-            frame.values[name] = arrays.to_module(np.array(feed[name], dtype=meta.dtype), self.xp)
+            frame.array_to_feed(name, meta)[...] = arrays.to_module(np.array(feed[name], dtype=meta.dtype), self.xp)
         with np.errstate(all="ignore"):
             interpret(self.ops, frame)
         return [(fetched_value(frame, name), frame.metas[name].lod) for name in self.names]

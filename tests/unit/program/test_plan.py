@@ -1,0 +1,56 @@
+"""fleet_mpi/program/plan.py: what a plan does with unusual feeds, fetches and scopes."""
+
+import numpy as np
+import pytest
+from building import add, apply, data, mean, mul, parameter
+
+from fleet_mpi.program import memory
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.optimizers.plain import SGD
+from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.scope import global_scope
+
+X = np.arange(12, dtype="float32").reshape(4, 3)
+
+
+def held(name):
+    return np.array(global_scope().find_var(name).get_tensor())
+
+
+@pytest.fixture(params=[0, 1 << 30], ids=["shared", "apart"], autouse=True)
+def sharing(request, monkeypatch):
+    """Everything here holds whether or not temporaries share memory."""
+    monkeypatch.setattr(memory, "SHARE_FROM_BYTES", request.param)
+
+
+def test_a_fed_variable_that_an_op_overwrites_has_each_value_in_its_turn():
+    x, fed = data("x", [-1, 3]), data("fed", [-1, 3])
+    early = apply("reduce_sum", {"X": fed}, dim=[0], keep_dim=True)
+    default_main_program().global_block().append_op("scale", {"X": x}, {"Out": fed}, {"scale": 3.0})
+    late = add(fed, x)
+    exe = Executor()
+    for rows in (2, 4, 2):
+        got = exe.run(feed={"x": X, "fed": X[:rows]}, fetch_list=[early, late, fed])
+        assert (got[0] == X[:rows].sum(0)).all() and (got[1] == 4 * X).all() and (got[2] == 3 * X).all()
+
+
+def test_a_fed_parameter_is_used_updated_and_kept():
+    x, w = data("x", [-1, 3]), parameter("w", [1, 2, 3])
+    loss = mean(mul(x, w))
+    SGD(0.5).minimize(loss)
+    exe = Executor()
+    exe.run(default_startup_program())
+    given = np.array([7, 8, 9], "float32")
+    value, grad, new = exe.run(feed={"x": X, "w": given}, fetch_list=[loss, "w@GRAD", "w"])
+    np.testing.assert_allclose(value, [(X * given).mean()], rtol=1e-6)
+    assert (new == given - np.float32(0.5) * grad).all() and (held("w") == new).all()
+    assert (exe.run(feed={"x": X}, fetch_list=["w"])[0] == new - np.float32(0.5) * grad).all()
+
+
+def test_a_kept_variable_is_as_long_as_the_latest_batch():
+    y = add(data("x", [-1, 3]), parameter("w", [1, 2, 3]))
+    y.persistable = True
+    exe = Executor()
+    for rows in (4, 2, 4, 4, 2):
+        exe.run(feed={"x": X[:rows]})
+        assert np.array_equal(held(y.name), X[:rows] + [1, 2, 3])
