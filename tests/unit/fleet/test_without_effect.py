@@ -8,7 +8,7 @@ from fleet_mpi.fleet.strategy import CONFIGS, SWITCHES
 from fleet_mpi.fleet.without_effect import ACTED_ON, REFUSED, TABLE
 
 README = (Path(__file__).parents[3] / "README.rst").read_text()
-SECTION = README.partition("\nAccepted, without effect in one process\n")[2].partition("\nLayout\n")[0]
+SECTION = README.partition("\nAccepted, without effect in one process\n")[2].partition("\nLicence")[0]
 
 
 @pytest.mark.parametrize("owner", TABLE)
