@@ -88,7 +88,10 @@ def feed_meta(var, value):
 
 
 def _check_shape(var, shape):
+    """Sizes bind only where they were declared by ``fluid.data``: with ``layers.data`` models are built for the
+    longest sentence and fed with shorter ones, so that there only the number of dimensions does.
+    """
     want = var.shape
-    fits = len(want) == len(shape) and all(w in (-1, got) for w, got in zip(want, shape))
+    fits = len(want) == len(shape) and all(w in (-1, got) or not var.need_check_feed for w, got in zip(want, shape))
     if not fits and var.lod_level == 0:
         raise ProgramError(f"feed {var.name!r}: expected shape {list(want)} (-1: any), got {list(shape)}")

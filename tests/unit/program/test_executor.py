@@ -98,10 +98,18 @@ def test_tensors_come_back_with_their_lod_when_no_numpy_is_asked_for():
     ({"x": [["a", "b"]]}, ["'x'", "float32"]),
     ("x", ["dictionary"])])
 def test_a_wrong_feed_is_a_sentence(feed, words):
-    y = add(data("x", [-1, 2]), parameter("w", [0, 0]))
+    y = add(data("x", [-1, 2], need_check_feed=True), parameter("w", [0, 0]))
     with pytest.raises((ProgramError, UsageError)) as error:
         Executor().run(feed=feed, fetch_list=[y])
     assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_a_size_declared_without_a_check_may_differ_but_not_the_number_of_dimensions():
+    x = data("x", [-1, 50, 2])
+    y = mul(x, x)
+    assert Executor().run(feed={"x": X[:, None]}, fetch_list=[y])[0].shape == (3, 1, 2)
+    with pytest.raises(ProgramError, match="'x'.*50.*3, 2"):
+        Executor().run(feed={"x": X}, fetch_list=[y])
 
 
 def test_integers_are_not_fed_with_fractions():
