@@ -41,7 +41,7 @@ def main(argv=None):
 
 def _plan_of(training):
     """The one plan that the executor keeps for the training program."""
-    compiled = training.exe._compiled[id(training.program), id(training.scope)]
+    compiled = training.exe.compiled(training.program, training.scope)
     plan, = compiled.plans.values()
     return plan
 

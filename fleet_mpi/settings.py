@@ -31,7 +31,8 @@ TABLE = (
     Setting("FLEET_MPI_LOG", str, "info",
             "least severe message written to stderr: debug, info, warning, error"),
     Setting("FLAGS_check_nan_inf", bool, False,
-            "look at every op's results and stop, naming the op, when one is not finite"),
+            "look at every op's results and stop, naming the op, when one is not finite (read when a program is "
+            "first run with some feeds and fetches; set_flags acts at any time)"),
     Setting("FLAGS_selected_gpus", str, "",
             "the device of this rank"),
     Setting("CPU_NUM", int, 0,
@@ -52,6 +53,7 @@ TABLE = (
 _BY_NAME = {setting.name: setting for setting in TABLE}
 NAMES = frozenset(_BY_NAME)
 _overrides = {}
+version = 0  # moves on with every override, so that whoever keeps what follows from a setting can tell
 
 
 def get(name):
@@ -65,17 +67,22 @@ def override(**values):
     for name in values:
         _find(name)
     before = dict(_overrides)
-    _overrides.update(values)
+    _replace_overrides({**before, **values})
     try:
         yield
     finally:
-        _overrides.clear()
-        _overrides.update(before)
+        _replace_overrides(before)
 
 
 def put(name, value):
     """Let a setting have this value from now on, as ``set_flags`` of the original does."""
-    _overrides[_find(name).name] = value
+    _replace_overrides({**_overrides, _find(name).name: value})
+
+
+def _replace_overrides(values):
+    global _overrides, version
+    _overrides = values
+    version += 1
 
 
 def _find(name):

@@ -1,10 +1,15 @@
-"""Executor: runs programs. Finds or makes the plan for what is fed and fetched, and runs it."""
+"""Executor: runs programs. Finds or makes the plan for what is fed and fetched, and runs it.
 
-from collections import OrderedDict
+Threads may run programs at the same time. One executor's runs of one program in one scope wait for each
+other, since they share memory; what others do to the same parameters meanwhile is the script's business.
+"""
+
+import threading
+import weakref
 
 import numpy as np
 
-from fleet_mpi import arrays, notices
+from fleet_mpi import arrays, notices, settings
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program import scope as scopes
 from fleet_mpi.program.dataset_loop import run_over_dataset
@@ -18,21 +23,50 @@ from fleet_mpi.program.program import Program, default_main_program
 
 # Plans kept per program and scope: ragged batches come with ever new shapes.
 MOST_PLANS = 16
+# Scopes a program is kept compiled for: scripts may make a scope for every evaluation.
+MOST_SCOPES = 16
+
+# Plans are made by one thread at a time: making one enters variables into the scope.
+_planning = threading.RLock()
 
 
 class Compiled:
-    """The plans of one program in one scope."""
+    """The plans of one program in one scope, for one executor.
+
+    The program owns it, so that it goes when the script lets go of the program.
+    """
 
     def __init__(self, program, scope, xp, worker):
         self.program, self.scope, self.xp = program, scope, xp
-        self.version = self.scope_version = -1
-        self.plans = OrderedDict()
+        self.version = self.scope_version = self.settings_version = -1
+        self.plans = {}
         self.arena = Arena(xp)
         self.clock = Clock(worker)
+        self._turn, self._runs_in = threading.Lock(), None
 
-    def find(self, signature, feed, fetches):
+    def run(self, feed, signature, fetches, convert):
+        """One step; ``convert`` copies the (value, lod) pairs that were fetched out of the plan's memory."""
+        if not self._turn.acquire(False):
+            self._wait()
+        self._runs_in = threading.get_ident()
+        try:
+            for hook in self.program._before_run:
+                hook(self.scope)
+            return convert(self._find(signature, feed, fetches).run(feed))
+        finally:
+            self._runs_in = None
+            self._turn.release()
+
+    def _wait(self):
+        if self._runs_in == threading.get_ident():
+            raise UsageError("Executor.run: this program is already running in this scope and thread; a function "
+                             "called by it (py_func, a hook) may run another program, or this one in a new Scope()")
+        self._turn.acquire()
+
+    def _find(self, signature, feed, fetches):
         """The plan for a feed signature and fetch list, made if need be."""
-        if self.version != self.program.version or self.scope_version != _version(self.scope):
+        if (self.version != self.program.version or self.scope_version != _version(self.scope)
+                or self.settings_version != settings.version):
             self.plans.clear()
         plan = self.plans.get((signature, fetches))
         if plan is None:
@@ -43,6 +77,10 @@ class Compiled:
         return plan
 
     def _make(self, signature, feed, fetches):
+        with _planning:
+            return self._make_alone(signature, feed, fetches)
+
+    def _make_alone(self, signature, feed, fetches):
         memory = self.arena.generation, _version(self.scope)
         block = self.program.global_block()
         metas = {}
@@ -58,6 +96,7 @@ class Compiled:
             self.plans.clear()
         self.plans[signature, fetches] = plan
         self.version, self.scope_version = self.program.version, _version(self.scope)
+        self.settings_version = settings.version
         return plan
 
 
@@ -67,7 +106,7 @@ class Executor:
     def __init__(self, place=None):
         self.place = place if place is not None else default_place()
         self._xp = None
-        self._compiled = {}
+        self._compiled = {}  # weak references, since a Compiled keeps its program and scope alive
         self.worker = 0
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name="feed",
@@ -90,23 +129,24 @@ class Executor:
             feed = as_feed(feed, program)
             signature = _signature(feed)
         fetches = _fetch_names(fetch_list)
-        compiled = self._compiled.get((id(program), id(scope)))
-        if compiled is None:
-            compiled = self._compile(program, scope)
-        if program._before_run:
-            for hook in program._before_run:
-                hook(scope)
-        results = compiled.find(signature, feed, fetches).run(feed)
-        if not results:
-            return []
-        if return_numpy:
-            return [fetched(value) for value, _ in results]
-        return [_as_tensor(value, lod) for value, lod in results]
+        return self.compiled(program, scope).run(feed, signature, fetches, _as_arrays if return_numpy else _as_tensors)
+
+    def compiled(self, program, scope):
+        """What this executor keeps from run to run for a program in a scope."""
+        known = self._compiled.get((id(program), id(scope)), _nothing)()
+        return known if known is not None else self._compile(program, scope)
 
     def _compile(self, program, scope):
-        if self._xp is None:
-            self._xp = self.place.array_module()
-        made = self._compiled[id(program), id(scope)] = Compiled(program, scope, self._xp, self.worker)
+        key = id(program), id(scope)
+        with _planning:
+            made = self._compiled.get(key, _nothing)()  # another thread may have been first
+            if made is None:
+                self._xp = self._xp or self.place.array_module()
+                made = Compiled(program, scope, self._xp, self.worker)
+                program._compiled.append(made)
+                del program._compiled[:-MOST_SCOPES]
+                self._compiled = {old: known for old, known in self._compiled.items() if known() is not None}
+                self._compiled[key] = weakref.ref(made)
         return made
 
     def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False,
@@ -122,13 +162,25 @@ class Executor:
 
     def close(self):
         """Forget all plans and their memory."""
-        self._compiled.clear()
+        for known in self._compiled.values():
+            made = known()
+            if made is not None and made in made.program._compiled:
+                made.program._compiled.remove(made)
+        self._compiled = {}
+
+    def __del__(self):
+        self.close()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         self.close()
+
+
+def _nothing():
+    """A weak reference to nothing."""
+    return None
 
 
 def _program_of(program):
@@ -167,21 +219,23 @@ def _fetch_names(fetch_list):
     if fetch_list is None:
         return ()
     if not isinstance(fetch_list, (list, tuple)):
-        fetch_list = [fetch_list]
+        fetch_list = (fetch_list,)
     names = []
     for one in fetch_list:
-        if isinstance(one, str):
-            names.append(one)
+        name = one if type(one) is str else getattr(one, "name", None)
+        if name is not None:
+            names.append(name)
         elif isinstance(one, (list, tuple)):
             names.extend(_fetch_names(one))
-        elif hasattr(one, "name"):
-            names.append(one.name)
         else:
             raise ProgramError(f"fetch_list: expected variables or names, got {type(one).__name__}")
     return tuple(names)
 
 
-def _as_tensor(value, lod):
-    if isinstance(value, arrays.Rows):
-        return value
-    return scopes.Tensor(arrays.to_host(value).copy(), lod)
+def _as_arrays(results):
+    return [fetched(value) for value, _ in results]
+
+
+def _as_tensors(results):
+    return [value if isinstance(value, arrays.Rows) else scopes.Tensor(arrays.to_host(value).copy(), lod)
+            for value, lod in results]

@@ -26,6 +26,7 @@ class Program:
         self._loaders = []
         self._before_run = []  # called with the scope before every run (a learning-rate scheduler's value)
         self._gradient_clip = None
+        self._compiled = []  # what executors keep for this program
 
     def touch(self):
         """Note that the program changed."""

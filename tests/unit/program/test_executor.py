@@ -1,6 +1,7 @@
 """fleet_mpi/program/executor.py, plan.py, feeding.py, fetched.py."""
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -10,7 +11,8 @@ from building import add, apply, data, mean, mul, parameter
 from fleet_mpi import settings
 from fleet_mpi.errors import Diverged, MissingFeed, ProgramError, UsageError
 from fleet_mpi.program.backward import append_backward
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.executor import MOST_SCOPES, Executor
+from fleet_mpi.program.layers.host_calls import py_func
 from fleet_mpi.program.program import Program, default_main_program
 from fleet_mpi.program.scope import Scope, Tensor, global_scope
 
@@ -18,7 +20,7 @@ X = np.arange(6, dtype="float32").reshape(3, 2)
 
 
 def plans(executor):
-    return [plan for compiled in executor._compiled.values() for plan in compiled.plans.values()]
+    return [plan for known in executor._compiled.values() for plan in known().plans.values()]
 
 
 def test_all_forms_of_a_call_give_the_same():
@@ -185,7 +187,7 @@ def test_temporaries_share_memory_without_meeting():
     exe, fed = Executor(), np.random.default_rng(0).normal(size=(rows, 2)).astype("float32")
     got, = exe.run(feed={"x": fed}, fetch_list=[kept])
     np.testing.assert_allclose(got, (fed + 1) * (fed + 20), rtol=1e-5)
-    arena = next(iter(exe._compiled.values())).arena
+    arena = exe.compiled(default_main_program(), global_scope()).arena
     assert arena._bytes.size <= 4 * fed.nbytes + 4096
 
 
@@ -209,3 +211,70 @@ def test_a_program_is_the_only_thing_to_run():
 
 def test_an_empty_program_runs():
     assert Executor().run(Program()) == []
+
+
+def test_two_threads_may_run_one_program():
+    h = data("x", [-1, 2])
+    for _ in range(10):
+        h = apply("scale", {"X": h}, scale=1.0, bias=1.0)
+    exe, main, scope, wrong = Executor(), default_main_program(), global_scope(), []
+
+    def run(start):
+        for number in range(start, start + 50):
+            fed = np.full((500, 2), number, "float32")
+            got, = exe.run(main, feed={"x": fed}, fetch_list=[h.name], scope=scope)
+            wrong.append(bool((got != number + 10).any()))
+    threads = [threading.Thread(target=run, args=(start,)) for start in (0, 1000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [False] * 100 and len(main._compiled) == 1
+
+
+def test_a_program_that_runs_itself_is_refused():
+    x = data("x", [-1, 2])
+    y = default_main_program().global_block().create_var(name="y", shape=[-1, 2], dtype="float32")
+    exe = Executor()
+    py_func(lambda given: exe.run(feed={"x": X}, fetch_list=["y"])[0], x, y)
+    for _ in range(2):
+        with pytest.raises(UsageError, match="already running"):
+            exe.run(feed={"x": X}, fetch_list=["y"])
+
+
+def test_a_program_that_the_script_drops_takes_its_plans_along():
+    exe, main, scope = Executor(), default_main_program(), Scope()
+    y = add(data("x", [-1, 2]), data("z", [-1, 2]))
+    for _ in range(3):
+        test = main.clone(for_test=True)
+        exe.run(test, feed={"x": X, "z": X}, fetch_list=[y.name], scope=scope)
+    arena = weakref.ref(exe.compiled(test, scope).arena)
+    program = weakref.ref(test)
+    del test
+    gc.collect()
+    assert program() is None and arena() is None
+
+
+def test_an_executor_that_the_script_drops_takes_its_plans_along():
+    y = add(data("x", [-1, 2]), data("z", [-1, 2]))
+    for _ in range(3):
+        Executor().run(feed={"x": X, "z": X}, fetch_list=[y])
+    gc.collect()
+    assert not default_main_program()._compiled
+
+
+def test_scopes_without_end_do_not_keep_plans_without_end():
+    y = add(data("x", [-1, 2]), data("z", [-1, 2]))
+    exe = Executor()
+    for _ in range(MOST_SCOPES + 5):
+        exe.run(feed={"x": X, "z": X}, fetch_list=[y], scope=Scope())
+    assert len(default_main_program()._compiled) == MOST_SCOPES
+
+
+def test_a_flag_set_between_two_runs_is_obeyed():
+    quotient = apply("elementwise_div", {"X": data("x", [-1, 2]), "Y": data("x", [-1, 2])})
+    exe = Executor()
+    exe.run(feed={"x": X}, fetch_list=[quotient])
+    with settings.override(FLAGS_check_nan_inf=True), pytest.raises(Diverged):
+        exe.run(feed={"x": X}, fetch_list=[quotient])
+    exe.run(feed={"x": X}, fetch_list=[quotient])
