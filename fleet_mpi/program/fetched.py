@@ -20,6 +20,18 @@ class Fetched(np.ndarray):
     def __format__(self, spec):
         return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
 
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        # As for any array, and unlike numpy's default for subclasses, a full reduction is a scalar.
+        return array[()] if return_scalar else super().__array_wrap__(array, context)
+
+    def __repr__(self):
+        # Scripts print what they fetched, and others read it.
+        return repr(self.view(np.ndarray))
+
+    def __reduce__(self):
+        # Who unpickles it need not know this package.
+        return self.view(np.ndarray).__reduce__()
+
 
 def fetched(value):
     """A copy of a fetched value for the script to keep."""
