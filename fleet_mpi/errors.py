@@ -58,10 +58,11 @@ class EndOfData(FleetError):
 
 def nearest(name, known):
     """The end of a sentence about an unknown ``name``: the closest of the ``known`` ones, or all of them."""
-    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
+    known = sorted(set(known))
+    close = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     if close:
         return "did you mean " + " or ".join(repr(word) for word in close) + "?"
-    return "known are: " + ", ".join(sorted(known)[:40])
+    return "known are: " + ", ".join(known[:40])
 
 
 def missing_name(module, namespace):
