@@ -203,22 +203,24 @@ class Walk:
         """Repeat a segment's forward ops under new names, for the grad ops to read."""
         kept = {one if isinstance(one, str) else one.name for one in checkpoints}
         for op in segment:
-            for name in op.output_arg_names:
-                if name not in kept:
-                    self.renamed[name] = name + "@RECOMPUTED"
-                    self._twin(name)
-        for op in segment:
             if all(name in kept for name in op.output_arg_names):
                 continue
             inputs = {slot: [self.renamed.get(name, name) for name in names] for slot, names in op.inputs.items()}
-            outputs = {slot: [self.renamed.get(name, name) for name in names if name not in kept]
-                       for slot, names in op.outputs.items()}
+            outputs = {slot: [self._twin(name) for name in names] for slot, names in op.outputs.items()}
+            # Read from where they are: checkpoints, and what lasts beyond the step, as a batch norm's averages.
+            self.renamed.update((name, _twin_name(name)) for name in op.output_arg_names
+                                if name not in kept and not self.block._var_recursive(name).persistable)
             attrs = {**_forward_attrs(op), "random_name": op.output_arg_names[0]}
-            self.block.append_op(op.type, inputs, {slot: names for slot, names in outputs.items() if names}, attrs)
+            self.block.append_op(op.type, inputs, outputs, attrs)
 
     def _twin(self, name):
+        """The name of the variable that takes the recomputed value; it is made here."""
         fields = self.block._var_recursive(name).fields()
-        self.block.create_var(name=self.renamed[name], **{**fields, "persistable": False})
+        return self.block.create_var(name=_twin_name(name), **{**fields, "persistable": False}).name
+
+
+def _twin_name(name):
+    return name + "@RECOMPUTED"
 
 
 def _rewritten(ops):
