@@ -85,7 +85,7 @@ def decode(context):
 def samples():
     """A sentence of three words means the same words, each one further in the dictionary."""
     rng = np.random.RandomState(6)
-    for _ in range(BATCH * 150):
+    for _ in range(BATCH * 110):
         source = rng.randint(2, DICT - 1, size=rng.randint(1, 3))
         target = [START] + [int(word) + 1 for word in source] + [END] * 4
         yield [source.tolist()] + target[:5]
