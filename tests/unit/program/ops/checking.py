@@ -2,9 +2,11 @@
 
 Forward against a definition written apart from the op, the gradient against differences in float64,
 and the same on the strict stand-in for device arrays, which no value leaves unnoticed.
+A family's file lists its CASES and takes the three from ``checks(CASES)``.
 """
 
 import numpy as np
+import pytest
 
 from fleet_mpi import testing
 from fleet_mpi.program.backward import gradients
@@ -31,10 +33,10 @@ class Case:
     """
 
     def __init__(self, type, inputs, attrs=None, expect=None, grads="", by="Out", note="", near=1e-6,
-                 outputs=None, device=True, lods=None, persistable=""):
+                 outputs=None, lods=None, persistable=""):
         self.type, self.inputs, self.attrs, self.expect = type, inputs, attrs or {}, expect
         self.grads, self.by, self.note, self.near = grads.split(), by, note, near
-        self.outputs, self.device, self.lods = outputs, device, lods or {}
+        self.outputs, self.lods = outputs, lods or {}
         self.persistable = persistable.split()
 
     def __repr__(self):
@@ -49,6 +51,32 @@ class Case:
 def ids(cases):
     """Readable, distinct test ids."""
     return [f"{case!r}-{i}" for i, case in enumerate(cases)]
+
+
+def checks(cases, widen=(True,), step=1e-5):
+    """The tests of a family of ops, each run for every case: ``test_forward, test_gradient, test_device``.
+
+    Without a gradient in any case there are two, ``test_forward, test_device``: a family that gets its first
+    gradient cannot be imported until the file takes the third.
+    widen: run forward with floats as float64 (True), as given (False), or both; step: of the differences.
+    """
+    @pytest.mark.parametrize("case", cases, ids=ids(cases))
+    def test_forward(case):
+        for wide in widen:
+            check_forward(case, widen=wide)
+        check_shapes_at_build(case)
+
+    differentiable = [case for case in cases if case.grads]
+
+    @pytest.mark.parametrize("case", differentiable, ids=ids(differentiable))
+    def test_gradient(case):
+        check_gradient(case, step=step)
+
+    @pytest.mark.parametrize("case", cases, ids=ids(cases))
+    def test_device(case):
+        check_device(case)
+
+    return (test_forward, test_gradient, test_device) if differentiable else (test_forward, test_device)
 
 
 def listed(value):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.formula import BLOCK
@@ -123,21 +123,7 @@ CASES = [case(*row, shape) for row in TABLE for shape in [(2, 3), (3, 1, 2)]]
 CASES += [prelu("all", (2, 3), (1,)), prelu("channel", (2, 3, 2, 2), (1, 3, 1, 1)),
           prelu("element", (2, 3, 2), (1, 3, 2))]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_the_function_of_each_number(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row[0])

@@ -1,8 +1,7 @@
 """Ops of program/ops/averaging.py; over several steps in tests/unit/program/optimizers/test_averages.py."""
 
 import numpy as np
-import pytest
-from checking import Case, check_device, check_forward, check_shapes_at_build, ids
+from checking import Case, checks
 
 rng = np.random.default_rng(0)
 P, A, B, C = (rng.normal(size=(3, 4)) for _ in range(4))
@@ -37,13 +36,4 @@ CASES = [
                            "old_num_accumulates": np.array([0])}, expect={"Out": P}, note="start"),
 ]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)

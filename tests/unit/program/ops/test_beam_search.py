@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, StandInPlace, check_device, check_forward, check_shapes_at_build, ids
+from checking import Case, StandInPlace, check_forward, checks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,16 +75,7 @@ def without_ids():
 
 CASES.append(without_ids())
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_a_step_equals_a_sort_of_all_candidates(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_a_step_on_a_device_goes_to_the_host_only_on_purpose(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)
 
 
 @settings(max_examples=40, deadline=None)

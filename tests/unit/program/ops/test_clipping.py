@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_shapes_at_build, ids
+from checking import Case, check_forward, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
@@ -25,16 +25,7 @@ CASES = [
     Case("clip_by_norm", {"X": X}, {"max_norm": 150.0}, {"Out": X}),
 ]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)
 
 
 def test_float32_gradients_stay_float32_and_their_squares_are_summed_in_float64():

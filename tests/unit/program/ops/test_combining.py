@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, checks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,21 +67,7 @@ for axis in (0, 1, -1):
 CASES.append(Case("unstack", {"X": np.array([1.0, 2.0])}, {"axis": 0, "num": 2},
                   {"Y": [np.array(1.0), np.array(2.0)]}, note="a vector"))
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 def test_the_gradient_of_a_piece_that_nobody_reads_is_zero():

@@ -4,8 +4,7 @@ import math
 import operator
 
 import numpy as np
-import pytest
-from checking import Case, check_device, check_forward, check_shapes_at_build, ids
+from checking import Case, checks
 
 rng = np.random.default_rng(1)
 
@@ -53,13 +52,4 @@ CASES += [Case(name, {"X": x}, expect=answer(want), note=str(want)) for name, x,
 CASES += [Case("equal_all", {"X": PLAIN, "Y": y}, expect=answer(want)) for y, want in [
     (PLAIN, True), (PLAIN + [0, 1], False), (PLAIN[:1], False)]]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_python(case):
-    check_forward(case, widen=False)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES, widen=(False,))

@@ -3,8 +3,7 @@
 import math
 
 import numpy as np
-import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, checks
 
 rng = np.random.default_rng(1)
 
@@ -86,18 +85,4 @@ CASES += [Case("kldiv_loss", {"X": np.log(rng.uniform(0.1, 0.9, (3, 2))),
                              "Target": np.array([[0.2, 0], [0.5, 1], [0, 0.7]])},
                {"reduction": way}, kldiv, "X", "Loss", note=way) for way in ("mean", "none", "sum", "batchmean")]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)

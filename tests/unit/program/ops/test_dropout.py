@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.random import bernoulli_mask, key_of
@@ -29,21 +29,7 @@ CASES = [Case("dropout", {"X": rng.normal(size=shape)},
               dropped, "X", note=f"{p}{way}{test}")
          for way in WAYS for test in (False, True) for shape, p in (((4, 5), 0.3), ((2, 3, 2), 0.0), ((6,), 1.0))]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 def program_of(x, program_seed=0, **attrs):

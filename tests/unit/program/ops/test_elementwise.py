@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, check_forward, check_gradient, check_shapes_at_build, checks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,21 +38,7 @@ CASES += [Case(f"elementwise_{name}", {"X": np.array([-7, 7, 8]), "Y": np.array(
           for name, function in (("mod", np.mod), ("floordiv", np.floor_divide),
                                  ("div", np.vectorize(lambda x, y: int(x / y))))]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @settings(max_examples=60, deadline=None)

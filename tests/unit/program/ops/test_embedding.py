@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
@@ -52,21 +52,7 @@ for is_sparse in (False, True):
 CASES.append(Case("lookup_table", {"W": table(), "Ids": (np.array([[2], [0], [1]]), [[1, 2]])}, {"form": 1}, picked,
                   lods={"Out": [[1, 2]]}, note="sequences"))
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("wrong", [5, -1])

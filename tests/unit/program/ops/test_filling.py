@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, check_gradient, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program import plan
@@ -52,16 +52,7 @@ CASES = [
     Case("diag", {"Diagonal": np.array([1.0, 2.0, 3.0])}, {}, {"Out": np.array([[1, 0, 0], [0, 2, 0], [0, 0, 3]])}),
 ]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)
 
 
 def test_no_gradient_op_exists_for_constants():

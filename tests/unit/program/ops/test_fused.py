@@ -1,8 +1,7 @@
 """Ops of program/ops/fused.py."""
 
 import numpy as np
-import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, checks
 
 rng = np.random.default_rng(0)
 
@@ -24,18 +23,4 @@ CASES = [case((3, 4), (3, 4)), case((2, 3, 4, 2), (3,), axis=1), case((2, 3, 4),
          case((3, 4), (4,), "X Y"), case((3, 4), (4,), "X Y", axis=1), case((2, 3, 4), (4,), "X Y", axis=2),
          case((5, 2), (2,), "Y"), case((5, 2), (2,), "X")]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, check_gradient, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -69,21 +69,7 @@ def unit_case(rows, bias=True, size=2, **attrs):
 
 CASES += [unit_case(3), unit_case(1, origin_mode=True), unit_case(2, bias=False, activation=0, gate_activation=2)]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_a_loop_over_rows(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("grads", ["Weight", "Bias", "HiddenPrev"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient
+from checking import Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.backward import gradients
@@ -15,12 +15,7 @@ from fleet_mpi.program.program import default_main_program
 rng = np.random.default_rng(0)
 CASES = [Case("print", {"In": rng.normal(size=(2, 3))}, {"message": "said"}, lambda i, a: {"Out": i["In"]}, grads="In")]
 
-
-@pytest.mark.parametrize("case", CASES)
-def test_printing_changes_nothing(case):
-    check_forward(case)
-    check_gradient(case)
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 def test_a_variable_is_described_on_stderr_and_never_on_stdout(capfd):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -83,22 +83,7 @@ CASES = [
          ((2, 2), np.array([[1.0, -1.0], [0.0, -1.0]]), {"ignore_index": -1, "normalize": True}),
          ((2,), np.array([-1.0, -1.0]), {"ignore_index": -1, "normalize": True}))]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_forward(case, widen=False)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES, widen=(True, False))
 
 
 def test_the_gradient_of_a_soft_label_of_zero_at_a_probability_of_zero_is_zero():

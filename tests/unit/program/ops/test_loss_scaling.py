@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_shapes_at_build, ids
+from checking import Case, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.executor import Executor
@@ -41,16 +41,7 @@ CASES = [
     update(True, 1.5, 2, 1, (1.0, 0, 0)),
 ]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("out", ["rows", "other"])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, check_gradient, checks
 
 from fleet_mpi.errors import ProgramError, UsageError
 
@@ -59,21 +59,7 @@ CASES += [Case("lstm_unit", {"X": rng.normal(size=(rows, 8)), "C_prev": rng.norm
                {"forget_bias": bias}, unit, grads="X C_prev", by=by, note=f"{rows}{bias}{by}")
           for rows, bias, by in ((3, 0.0, "C H"), (1, 1.0, "C H"), (2, 0.0, "H"), (2, 0.0, "C"))]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_a_loop_over_rows(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("by", ["Hidden", "Cell"])

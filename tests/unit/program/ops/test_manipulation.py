@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.executor import Executor
@@ -85,21 +85,7 @@ for given, axes in [((2, 3), [0]), ((2, 3, 2), [-1, 0]), ((4,), [0])]:
     CASES += [Case(type, {"X": x(*given)}, {"axis": axes}, reversed_along, grads="X", note=f"{given}{axes}")
               for type in ("reverse", "flip")]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("shape", [[5, 2], [-1, -1], [7, -1], [0, 0, 0]])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, check_forward, check_gradient, check_shapes_at_build, checks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,21 +66,7 @@ CASES += [Case("dot", {"X": rng.normal(size=shape), "Y": rng.normal(size=shape)}
                    i["X"].reshape(-1, 3), i["Y"].reshape(-1, 3))]).reshape(i["X"].shape[:-1] + (1,))},
                grads="X Y", note=str(shape)) for shape in [(3,), (2, 3)]]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_sums_of_products(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case, step=1e-4)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES, step=1e-4)
 
 
 @settings(max_examples=40, deadline=None)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_shapes_at_build, ids
+from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -64,16 +64,7 @@ CASES = [
     auc_case(8, 3, 2, 8), auc_case(8, 0, 2, positive=0.0), auc_case(8, 2, 2, positive=1.0),
 ]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)
 
 
 def test_a_prediction_outside_0_to_1_is_a_sentence():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -61,22 +61,7 @@ CASES += [batch_case("fused_batch_norm_act", shape, act_type="relu", **attrs) fo
 CASES += [row_case((3, 4)), row_case((2, 3, 2)), row_case((2, 3, 2), begin_norm_axis=2, epsilon=0.01),
           row_case((2, 4), scale=False), row_case((2, 4), bias=False), row_case((3, 4), scale=False, bias=False)]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_forward(case, widen=False)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES, widen=(True, False))
 
 
 def test_the_gradient_reads_no_running_statistics():

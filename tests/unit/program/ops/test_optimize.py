@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import update_formulas
 from building import data, parameter
-from checking import Case, check_device, check_forward, check_shapes_at_build, ids
+from checking import Case, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
@@ -55,16 +55,7 @@ def case(rule, attrs, shape=(4, 5)):
 
 CASES = [case(rule, attrs) for rule in RULES.values() for attrs in ATTRS.get(rule.name, [{}])]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_one_step_equals_the_formula(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)
 
 
 def sgd_on(grad, **more):

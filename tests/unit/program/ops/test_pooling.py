@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -69,21 +69,7 @@ CASES += [case("pool3d", shape, pooling_type=kind, **attrs) for kind in ("max", 
     ((1, 1, 3, 3, 2), dict(ksize=[3, 3, 2], paddings=[1, 1, 0])),
 ]]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("attrs, words", [

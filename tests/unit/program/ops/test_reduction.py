@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, check_forward, check_gradient, check_shapes_at_build, checks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,21 +55,7 @@ CASES += [Case("reduce_prod", {"X": np.array([[1.5, 0.0, 2.0], [0.0, 3.0, 0.0]])
                reduced(FUNCTIONS["reduce_prod"]), grads="X", note="with zeros"),
           Case("reduce_sum", {"X": np.arange(6).reshape(2, 3)}, {"dim": [1]}, reduced(sum), note="integers")]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_loops(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @settings(max_examples=40, deadline=None)

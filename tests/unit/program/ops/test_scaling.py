@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from checking import Built, Case, StandInPlace, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, StandInPlace, check_forward, checks
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import ProgramError
@@ -113,21 +113,7 @@ CASES += [Case("cos_sim", {"X": rng.normal(size=x), "Y": rng.normal(size=y)}, ex
                note=f"{x}{y}")
           for x, y in [((3, 4), (3, 4)), ((3, 4), (1, 4)), ((1, 2), (1, 2)), ((2, 2, 3), (2, 2, 3))]]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_loops(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("place, xp", [(None, np), (StandInPlace(), device)], ids=["host", "device"])

@@ -3,8 +3,7 @@
 import math
 
 import numpy as np
-import pytest
-from checking import Case, check_device, check_forward, check_shapes_at_build, ids
+from checking import Case, checks
 
 DECAY = {"learning_rate": 0.5, "decay_steps": 4, "decay_rate": 0.7}
 STAIRS = {**DECAY, "staircase": True}
@@ -33,13 +32,4 @@ CASES += [Case("linear_lr_warmup", {"X": np.array([9]), "LearningRate": np.array
           Case("exponential_decay", {"X": np.array([4]), "LearningRate": np.array([2.0])}, DECAY,
                {"Out": np.array([1.4])}, note="variable")]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_the_formula(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -63,21 +63,7 @@ def soft(inputs, attrs):
 CASES += [Case("sequence_softmax", {"X": ragged(lengths, *rest)}, {}, soft, grads="X", note=f"{lengths}{rest}",
                lods={"Out": [lengths]}) for lengths in LENGTHS[:3] for rest in ((), (1,))]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_a_loop_over_sequences(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 def test_without_max_index_the_largest_is_still_found():

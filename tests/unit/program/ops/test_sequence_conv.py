@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, check_gradient, checks
 
 from fleet_mpi.errors import NotBuilt, ProgramError
 
@@ -33,16 +33,7 @@ def case(lengths, length, start, wide=2, filters=3):
 CASES = [case(lengths, length, start) for lengths in ([3, 1, 4], [0, 2, 0, 3], [1])
          for length, start in ((3, -1), (1, 0), (2, 0), (4, -3), (2, 1))]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_a_loop_over_rows(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("grads", ["X", "Filter"])
@@ -50,11 +41,6 @@ def test_one_gradient_alone_is_right_too(grads):
     alone = case([3, 2], 3, -1)
     alone.grads = [grads]
     check_gradient(alone)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
 
 
 def test_a_filter_of_the_wrong_height_is_refused():

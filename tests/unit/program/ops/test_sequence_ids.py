@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -45,23 +45,8 @@ CASES += [Case("sequence_erase", {"X": (np.array([[2], [2], [6], [1], [3], [9], 
 CASES += [Case("sequence_scatter", {"X": rng.normal(size=(len(lengths), 6)), "Ids": ids_of(lengths),
                                     "Updates": (rng.normal(size=(sum(lengths), 1)), [lengths])}, {}, scattered,
                grads="X Updates", note=str(lengths)) for lengths in ([3, 0, 7], [1])]
-DIFFERENTIABLE = [case for case in CASES if case.grads]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_a_loop_over_sequences(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", DIFFERENTIABLE, ids=ids(DIFFERENTIABLE))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 def test_updates_must_be_as_ragged_as_their_ids():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -71,23 +71,8 @@ def cut(inputs, attrs):
 CASES += [Case("sequence_slice", {"X": ragged([3, 2, 4]), "Offset": np.array([[0], [1], [2]]).reshape(shape),
                                   "Length": np.array([[2], [0], [2]]).reshape(shape)}, {}, cut, grads="X",
                lods={"Out": [[2, 0, 2]]}, note=str(shape)) for shape in ((3, 1), (3,))]
-DIFFERENTIABLE = [case for case in CASES if case.grads]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_a_loop_over_sequences(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", DIFFERENTIABLE, ids=ids(DIFFERENTIABLE))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 def test_a_state_of_several_levels_is_expanded_row_by_row():

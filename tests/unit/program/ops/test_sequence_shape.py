@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -83,23 +83,8 @@ CASES += [
     Case("lod_reset", {"X": (rows, [[2, 3]])}, {"target_lod": [1, 1, 1, 1, 1], "append": True}, same, grads="X",
          lods={"Out": [[2, 3], [1, 1, 1, 1, 1]]}, note="append"),
 ]
-DIFFERENTIABLE = [case for case in CASES if case.grads]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_a_loop_over_sequences(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", DIFFERENTIABLE, ids=ids(DIFFERENTIABLE))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 def test_padding_shorter_than_the_longest_is_refused():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
 
@@ -69,22 +69,7 @@ CASES += [
          "Logits", "Softmax", note="softmax used"),
 ]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_forward(case, widen=False)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES, widen=(True, False))
 
 
 def test_a_label_that_names_no_class_is_a_sentence_with_the_label_and_the_range():

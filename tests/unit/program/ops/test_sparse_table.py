@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, StandInPlace, check_device, check_forward, check_shapes_at_build, ids
+from checking import Case, StandInPlace, checks
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels import slots
@@ -37,16 +37,7 @@ CASES = [
          outputs={"Out": [0], "Slots": [0], "KeysOut": [0], "IndexOut": [0]}),
 ]
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_device = checks(CASES)
 
 
 class Job:

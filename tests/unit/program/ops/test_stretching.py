@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_device, check_forward, check_gradient, check_shapes_at_build, ids
+from checking import Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.layers.data import static_data
@@ -79,21 +79,7 @@ for mode, pick in (("constant", constant(0.5)), ("edge", edge), ("reflect", refl
                                                   "pad_value": 0.5, "data_format": layout},
                           padded(value, pairs, pick), grads="X", note=mode + layout))
 
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_forward_equals_numpy(case):
-    check_forward(case)
-    check_shapes_at_build(case)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c.grads], ids=ids([c for c in CASES if c.grads]))
-def test_gradient_equals_differences(case):
-    check_gradient(case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
-def test_device_arrays_stay_on_the_device(case):
-    check_device(case)
+test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("type, attrs", [("expand", {"expand_times": [2]}), ("expand_v2", {"shape": [4, 3]}),
