@@ -67,7 +67,8 @@ def dataset_of(exe_datas, filelist):
 def main():
     datas, avg_cost, predict, acc, auc_var, batch_auc_var, auc_states = net()
     test_program = fluid.default_main_program().clone(for_test=True)
-    fluid.optimizer.SGD(learning_rate=0.2).minimize(avg_cost)
+    fluid.default_startup_program().random_seed = 1
+    fluid.optimizer.Adam(learning_rate=0.005).minimize(avg_cost)
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
 

