@@ -22,8 +22,6 @@ class Setting(NamedTuple):
 TABLE = (
     Setting("FLEET_MPI_THREADS", int, 0,
             "threads a rank computes with; 0: its share of the cores it may run on"),
-    Setting("FLEET_MPI_EXACT", bool, False,
-            "fix BLAS to one thread, so that the same bits come out on any number of cores"),
     Setting("FLEET_MPI_SEED", int, 0,
             "seed of programs whose random_seed is 0; 0: a fresh one for every job"),
     Setting("FLEET_MPI_STRICT_DEVICE", bool, False,

@@ -11,6 +11,7 @@ import numpy as np
 
 from fleet_mpi import arrays, notices, settings
 from fleet_mpi.errors import ProgramError, UsageError
+from fleet_mpi.kernels import threads
 from fleet_mpi.program import scope as scopes
 from fleet_mpi.program.dataset_loop import run_over_dataset
 from fleet_mpi.program.feeding import FedSequence, as_feed, feed_meta
@@ -81,6 +82,7 @@ class Compiled:
             return self._make_alone(signature, feed, fetches)
 
     def _make_alone(self, signature, feed, fetches):
+        threads.hold_blas()
         memory = self.arena.generation, _version(self.scope)
         block = self.program.global_block()
         metas = {}

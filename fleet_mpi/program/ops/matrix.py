@@ -1,5 +1,6 @@
 """Products of matrices."""
 
+from fleet_mpi.kernels.products import product
 from fleet_mpi.program.ops.elementwise import reducer, sequence, stretched
 from fleet_mpi.program.registry import op
 
@@ -29,24 +30,19 @@ class MulMatrices:
         k.set("Out", x[:xs] + y[ys:])
 
     def run(k):
-        """One matrix product."""
-        (x, y), out, dot = folded(k), k["Out"], k.xp.dot
-        out = out.reshape(x.shape[0], y.shape[1])
-        return lambda: dot(x, y, out)
+        """One matrix factors."""
+        x, y = folded(k)
+        return product(x, y, k["Out"].reshape(x.shape[0], y.shape[1]))
 
     def grad(k):
         """dX = dOut Y^T, dY = X^T dOut."""
-        (x, y), dot = folded(k), k.xp.dot
-        dout = k["Out@GRAD"].reshape(x.shape[0], y.shape[1])
-        yt, xt = y.T, x.T
-        dx, dy = k["X@GRAD"], k["Y@GRAD"]
-        dx = None if dx is None else dx.reshape(x.shape)
-        dy = None if dy is None else dy.reshape(y.shape)
-        if dx is None:
-            return lambda: dot(xt, dout, dy)
-        if dy is None:
-            return lambda: dot(dout, yt, dx)
-        return lambda: (dot(dout, yt, dx), dot(xt, dout, dy))
+        x, y = folded(k)
+        dout, calls = k["Out@GRAD"].reshape(x.shape[0], y.shape[1]), []
+        if k.has("X@GRAD"):
+            calls.append(product(dout, y.T, k["X@GRAD"].reshape(x.shape)))
+        if k.has("Y@GRAD"):
+            calls.append(product(x.T, dout, k["Y@GRAD"].reshape(y.shape)))
+        return sequence(calls)
 
 
 def folded(k):
@@ -61,7 +57,7 @@ def turned(array):
     return array.swapaxes(-1, -2)
 
 
-class Product:
+class Factors:
     """What a batched product needs to know: the shapes of both sides as matrices, and which are turned."""
 
     def __init__(self, k, x, y):
@@ -107,24 +103,24 @@ class Product:
 
 def infer_product(k):
     """[..stack.., rows of X, columns of Y]."""
-    product = Product(k, k.shape("X"), k.shape("Y"))
-    inner = product.left[-1], product.right[-2]
+    factors = Factors(k, k.shape("X"), k.shape("Y"))
+    inner = factors.left[-1], factors.right[-2]
     if -1 not in inner and inner[0] != inner[1]:
-        k.fail(f"X {list(k.shape('X'))}{' turned' * product.turn_x} has {inner[0]} columns, but "
-               f"Y {list(k.shape('Y'))}{' turned' * product.turn_y} has {inner[1]} rows")
-    k.set("Out", product.out)
+        k.fail(f"X {list(k.shape('X'))}{' turned' * factors.turn_x} has {inner[0]} columns, but "
+               f"Y {list(k.shape('Y'))}{' turned' * factors.turn_y} has {inner[1]} rows")
+    k.set("Out", factors.out)
 
 
 def run_product(k):
     """One call of matmul, and a scaling where alpha asks for it."""
     x, y, out, xp = k["X"], k["Y"], k["Out"], k.xp
-    product = Product(k, x.shape, y.shape)
-    left, right = x.reshape(product.x), y.reshape(product.y)
-    out = out.reshape(product.full)
-    if product.folds():
+    factors = Factors(k, x.shape, y.shape)
+    left, right = x.reshape(factors.x), y.reshape(factors.y)
+    out = out.reshape(factors.full)
+    if factors.folds():
         left, out = left.reshape(-1, left.shape[-1]), out.reshape(-1, out.shape[-1])
-    left, right = turned(left) if product.turn_x else left, turned(right) if product.turn_y else right
-    return scaled(xp, lambda: xp.matmul(left, right, out), out, product.alpha)
+    left, right = turned(left) if factors.turn_x else left, turned(right) if factors.turn_y else right
+    return scaled(xp, product(left, right, out), out, factors.alpha)
 
 
 def scaled(xp, call, out, alpha):
@@ -135,14 +131,14 @@ def scaled(xp, call, out, alpha):
 def grad_product(k):
     """dX = dOut Y^T and dY = X^T dOut, each turned if its side was, summed where it was stretched."""
     x, y, dout = k["X"], k["Y"], k["Out@GRAD"]
-    product = Product(k, x.shape, y.shape)
-    x, y, dout = x.reshape(product.x), y.reshape(product.y), dout.reshape(product.full)
-    if product.folds():
+    factors = Factors(k, x.shape, y.shape)
+    x, y, dout = x.reshape(factors.x), y.reshape(factors.y), dout.reshape(factors.full)
+    if factors.folds():
         x, dout = x.reshape(-1, x.shape[-1]), dout.reshape(-1, dout.shape[-1])
-    left, right = turned(x) if product.turn_x else x, turned(y) if product.turn_y else y
-    for_x = (right, turned(dout)) if product.turn_x else (dout, turned(right))
-    for_y = (turned(dout), left) if product.turn_y else (turned(left), dout)
-    calls = [_side(k, "X@GRAD", x.shape, for_x, product.alpha), _side(k, "Y@GRAD", y.shape, for_y, product.alpha)]
+    left, right = turned(x) if factors.turn_x else x, turned(y) if factors.turn_y else y
+    for_x = (right, turned(dout)) if factors.turn_x else (dout, turned(right))
+    for_y = (turned(dout), left) if factors.turn_y else (turned(left), dout)
+    calls = [_side(k, "X@GRAD", x.shape, for_x, factors.alpha), _side(k, "Y@GRAD", y.shape, for_y, factors.alpha)]
     return sequence([call for call in calls if call is not None])
 
 
@@ -154,9 +150,10 @@ def _side(k, slot, shape, factors, alpha):
     target = k[slot].reshape(shape)
     full = stretched(one.shape[:-2], other.shape[:-2]) + tuple(shape[-2:])
     if tuple(full) == tuple(shape):
-        return scaled(xp, lambda: xp.matmul(one, other, target), target, alpha)
+        return scaled(xp, product(one, other, target), target, alpha)
     piece, write = k.scratch(full, target.dtype), reducer(k, slot, full, shape)
-    return scaled(xp, lambda: (xp.matmul(one, other, piece), write(piece)), target, alpha)
+    multiply = product(one, other, piece)
+    return scaled(xp, lambda: (multiply(), write(piece)), target, alpha)
 
 
 @op("matmul", "X Y", attrs={"transpose_X": False, "transpose_Y": False, "alpha": 1.0}, grad_reads="X Y")

@@ -2,6 +2,7 @@
 
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.kernels import sequence as kernels
+from fleet_mpi.kernels.products import product
 from fleet_mpi.program import lod_rows
 from fleet_mpi.program.ops.sequence import forward_level, last_level
 from fleet_mpi.program.registry import op
@@ -30,25 +31,25 @@ class SequenceConv:
 
     def run(k):
         """Windows into scratch memory, then one product."""
-        filter, out, dot = k["Filter"], k["Out"], k.xp.dot
         columns, fill = _windows(k, last_level(k, "X"))
-        return lambda: (fill(), dot(columns, filter, out))
+        multiply = product(columns, k["Filter"], k["Out"])
+        return lambda: (fill(), multiply())
 
     def grad(k):
         """The windows are made again rather than kept: they are contextLength times as large as X."""
         dout, dfilter, dx = k["Out@GRAD"], k["Filter@GRAD"], k["X@GRAD"]
-        level, dot = forward_level(k, "X"), k.xp.dot
+        level = forward_level(k, "X")
         columns, fill = _windows(k, level)
-        transposed, filter = columns.T, k["Filter"].T
+        for_filter = None if dfilter is None else product(columns.T, dout, dfilter)
         if dx is None:
-            return lambda: (fill(), dot(transposed, dout, dfilter))
+            return lambda: (fill(), for_filter())
+        for_windows = product(dout, k["Filter"].T, columns)
         windows = columns.reshape(dx.shape[0], k.attr("contextLength"), dx.shape[1])
         offsets, start = lod_rows.offsets_array(level, k.xp), k.attr("contextStart")
         add = kernels.add_windows.pick(dout)
         if dfilter is None:
-            return lambda: (dot(dout, filter, columns), add(windows, offsets, start, dx))
-        return lambda: (fill(), dot(transposed, dout, dfilter),
-                        dot(dout, filter, columns), add(windows, offsets, start, dx))
+            return lambda: (for_windows(), add(windows, offsets, start, dx))
+        return lambda: (fill(), for_filter(), for_windows(), add(windows, offsets, start, dx))
 
 
 def _windows(k, level):

@@ -1,10 +1,11 @@
-"""The pool of threads: everything runs once, errors arrive, BLAS is held to one thread meanwhile."""
+"""The pool of threads: everything runs once, errors arrive, BLAS is held to one thread."""
 
 import os
 import threading
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 from fleet_mpi import settings
 from fleet_mpi.kernels import threads
@@ -18,7 +19,7 @@ def two_threads():
 
 
 def blas_now():
-    return [library.get_num_threads() for library in threads._blas_libraries()]
+    return [library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"]
 
 
 def test_every_index_runs_exactly_once(two_threads):
@@ -69,20 +70,10 @@ def test_two_callers_at_once_both_finish(two_threads):
     assert len(set(seen)) == 400
 
 
-def test_blas_has_one_thread_each_in_pieces_and_all_outside(two_threads):
-    assert set(blas_now()) == {2}
+def test_blas_is_held_to_one_thread(two_threads):
     inside = []
     threads.for_each(lambda i: inside.append(blas_now()), 4)
-    assert all(set(counts) == {1} for counts in inside)
-    assert set(blas_now()) == {2}
-
-
-def test_exact_holds_blas_to_one_thread_outside_too(two_threads):
-    with settings.override(FLEET_MPI_EXACT=True):
-        threads.limit_blas()
-        assert set(blas_now()) == {1}
-    threads.limit_blas()
-    assert set(blas_now()) == {2}
+    assert all(set(counts) == {1} for counts in [*inside, blas_now()])
 
 
 def test_the_number_comes_from_the_setting_or_the_cores():
