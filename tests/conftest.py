@@ -1,10 +1,18 @@
-"""What every test starts from: nothing said yet, and the logger as it was."""
+"""What every test starts from: empty programs and scope, nothing said yet, and the logger as it was."""
 
 import logging
 
 import pytest
+from building import from_scratch
 
 from fleet_mpi import notices
+
+
+@pytest.fixture(autouse=True)
+def programs():
+    """The default programs (main, startup) of this test alone, empty, as are its names and its scope."""
+    with from_scratch() as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -156,7 +156,7 @@ def test_as_many_positional_arguments_as_scripts_give_are_taken(name):
 
 
 @pytest.mark.parametrize("name", CHECKED_MEMBERS)
-def test_the_member_of_the_returned_value_exists(name, fresh_programs):
+def test_the_member_of_the_returned_value_exists(name):
     owner, _, member = name.rpartition(".")
     keywords = CHECKED_MEMBERS[name]["keywords"]
     found = getattr(returned_by(owner, member), member)
@@ -217,14 +217,6 @@ def failed_imports(tmp_path_factory):
 @pytest.mark.parametrize("module, attribute", IMPORTS)
 def test_a_script_imports_the_name_from_the_same_module(module, attribute, failed_imports):
     assert f"{module}.{attribute}" not in failed_imports, failed_imports[f"{module}.{attribute}"]
-
-
-@pytest.fixture
-def fresh_programs():
-    """Owners that are made by a layer call go into programs of their own."""
-    fluid = resolve("paddle.fluid")
-    with fluid.program_guard(fluid.Program(), fluid.Program()):
-        yield
 
 
 def resolve(name):

@@ -4,20 +4,13 @@ import pytest
 
 from fleet_mpi.checkpoint.model_files import load, save
 from fleet_mpi.errors import CheckpointDamaged, NotBuilt, UsageError
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import Adam
-from fleet_mpi.program.program import Program, default_main_program, default_startup_program, program_guard
+from fleet_mpi.program.program import Program, default_main_program, default_startup_program
 from fleet_mpi.program.scope import Scope, global_scope, scope_guard
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    with program_guard(Program(), Program()), unique_name.guard(), scope_guard(Scope()):
-        yield
 
 
 def network(trained):

@@ -22,16 +22,15 @@ from fleet_mpi.program.scope import Scope, global_scope, scope_guard
 
 
 @pytest.fixture
-def model():
-    """A small network, its values set; yields (program, output variable)."""
-    main, startup = Program(), Program()
-    with program_guard(main, startup), scope_guard(Scope()), unique_name.guard():
-        x = main.global_block().create_var(name="x", shape=[-1, 3], is_data=True, stop_gradient=True)
-        out = fc(fc(x, 4, name="one"), 2, name="two")
-        for i, param in enumerate(main.all_parameters()):
-            values = np.random.default_rng(i).normal(size=param.shape).astype("float32")
-            global_scope().var(param.name).get_tensor().set(values)
-        yield main, out
+def model(programs):
+    """A small network, its values set: (program, output variable)."""
+    main, _ = programs
+    x = main.global_block().create_var(name="x", shape=[-1, 3], is_data=True, stop_gradient=True)
+    out = fc(fc(x, 4, name="one"), 2, name="two")
+    for i, param in enumerate(main.all_parameters()):
+        values = np.random.default_rng(i).normal(size=param.shape).astype("float32")
+        global_scope().var(param.name).get_tensor().set(values)
+    return main, out
 
 
 def values(program):

@@ -6,14 +6,11 @@ import pytest
 from fleet_mpi.data.loader import DataLoader, PyReader, py_reader, read_file
 from fleet_mpi.errors import EndOfData, UsageError
 from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.program import Program, program_guard
 
 
 @pytest.fixture
-def program():
-    made = Program()
-    with program_guard(made, Program()):
-        yield made
+def program(programs):
+    return programs[0]
 
 
 def data(program, name="x", **fields):

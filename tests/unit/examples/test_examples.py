@@ -12,10 +12,9 @@ from fleet_mpi.examples import fit_a_line, recognize_digits, resnet, wide_and_de
 
 
 @pytest.fixture(autouse=True)
-def fresh_programs():
-    """Default programs, names, scope and seed of its own for every test."""
-    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard(), \
-            fluid.scope_guard(fluid.Scope()), settings.override(FLEET_MPI_SEED=7, DATA_HOME="/nonexistent"):
+def seeded():
+    """The same numbers in every run, and no data but what the package makes up."""
+    with settings.override(FLEET_MPI_SEED=7, DATA_HOME="/nonexistent"):
         yield
 
 

@@ -1,28 +1,23 @@
-"""Every test gets fresh programs, names and scope, and no trace of a launcher in the environment."""
+"""No test finds a trace of a launcher in the environment; a network to train, and its training."""
 
 import numpy as np
 import pytest
 
 from fleet_mpi import settings
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.math import square_error_cost
 from fleet_mpi.program.layers.reduction import mean
-from fleet_mpi.program.program import Program, program_guard
-from fleet_mpi.program.scope import Scope, scope_guard
 
 LAUNCHED = ("TRAINING_ROLE", "PADDLE_", "POD_IP", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "CPU_NUM")
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch):
+def not_launched(monkeypatch):
     for setting in settings.TABLE:
         if setting.name.startswith(LAUNCHED):
             monkeypatch.delenv(setting.name, raising=False)
-    with program_guard(Program(), Program()), unique_name.guard(), scope_guard(Scope()):
-        yield
 
 
 @pytest.fixture

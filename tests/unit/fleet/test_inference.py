@@ -1,24 +1,23 @@
 """DistributedInfer: a network built for inference finds what was trained."""
 
 import pytest
+from building import from_scratch
 
 from fleet_mpi.fleet import inference
 from fleet_mpi.fleet.inference import DistributedInfer
 from fleet_mpi.fleet.paddle2 import Fleet2
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.program import Program, default_main_program, default_startup_program, program_guard
+from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.scope import global_scope
 
 
 @pytest.fixture
 def built():
     """(main program, startup program, prediction) of the network of the fixture ``loss``, for inference."""
-    main, startup = Program(), Program()
-    with program_guard(main, startup), unique_name.guard():
+    with from_scratch() as (main, startup):
         return main, startup, fc(data(name="x", shape=[4]), 1)
 
 

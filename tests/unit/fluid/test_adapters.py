@@ -3,16 +3,8 @@
 import io
 import logging
 
-import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.program import unique_name
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    with fluid.program_guard(fluid.Program(), fluid.Program()), unique_name.guard(), fluid.scope_guard(fluid.Scope()):
-        yield
 
 
 def test_a_variable_is_found_by_name():

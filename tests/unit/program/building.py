@@ -1,10 +1,20 @@
 """Small programs for the tests of the engine, made from ops directly."""
 
+from contextlib import contextmanager
+
 import numpy as np
 
 from fleet_mpi.program import unique_name
-from fleet_mpi.program.program import default_main_program
-from fleet_mpi.program.scope import global_scope
+from fleet_mpi.program.program import Program, default_main_program, program_guard
+from fleet_mpi.program.scope import Scope, global_scope, scope_guard
+
+
+@contextmanager
+def from_scratch():
+    """Within the block, default programs, names and scope are new; gives the programs (main, startup)."""
+    main, startup = Program(), Program()
+    with program_guard(main, startup), unique_name.guard(), scope_guard(Scope()):
+        yield main, startup
 
 
 def data(name, shape, dtype="float32", **fields):

@@ -6,21 +6,12 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers import activation
-from fleet_mpi.program.program import Program, program_guard
 from fleet_mpi.program.scope import Scope
 
 PLAIN = """relu sigmoid logsigmoid tanh tanh_shrink exp log log1p sqrt rsqrt square reciprocal abs sign floor ceil
     round sin cos tan asin acos atan sinh cosh erf softsign softplus silu""".split()
-
-
-@pytest.fixture
-def programs():
-    main, startup = Program(), Program()
-    with program_guard(main, startup), unique_name.guard():
-        yield main, startup
 
 
 def input_of(main, shape=(-1, 4, 3, 3), dtype="float32"):

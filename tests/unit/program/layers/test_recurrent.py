@@ -4,22 +4,13 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.backward import append_backward
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers import recurrent as layers
 from fleet_mpi.program.layers import sequence
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
-from fleet_mpi.program.program import Program, program_guard
 from fleet_mpi.program.scope import Scope, Tensor
-
-
-@pytest.fixture
-def programs():
-    main, startup = Program(), Program()
-    with program_guard(main, startup), unique_name.guard():
-        yield main, startup
 
 
 def shapes(program):

@@ -4,23 +4,13 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers import sequence as layers
 from fleet_mpi.program.layers.data import data
-from fleet_mpi.program.program import Program, program_guard
 from fleet_mpi.program.scope import Scope, Tensor
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 LENGTHS = [[1, 3, 2]]
-
-
-@pytest.fixture
-def programs():
-    """Fresh programs to build in; names count from 0."""
-    main, startup = Program(), Program()
-    with program_guard(main, startup), unique_name.guard():
-        yield main, startup
 
 
 def ragged(array=X, lengths=LENGTHS):
