@@ -1,0 +1,15 @@
+"""The variables that layers of arithmetic are tried on."""
+
+import pytest
+from arithmetic_program import A, B, N, Arithmetic
+
+from fleet_mpi.program.program import program_guard
+
+
+@pytest.fixture
+def arithmetic():
+    """Layers add to a program with the variables a, b (floats) and n (integers)."""
+    made = Arithmetic(batch=True, a=A, b=B, n=N)
+    made.a, made.b, made.n = made.vars.values()
+    with program_guard(made.program):
+        yield made
