@@ -24,7 +24,7 @@ TABLE = {
     "fluid.incubate.fleet.collective.DistributedStrategy": sorted(
         set(_Collective.defaults) - set(_BuildStrategy.defaults) - COLLECTIVE_ACTED_ON),
     "fluid.BuildStrategy": sorted(_BuildStrategy.defaults),
-    "fluid.ExecutionStrategy": sorted(_ExecutionStrategy.defaults),
+    "fluid.ExecutionStrategy": sorted({*_ExecutionStrategy.defaults} - {"num_iteration_per_run"}),
     "fluid.DistributeTranspilerConfig": sorted(_TRANSPILER),
     "Sync-, Async-, HalfAsync-, GeoStrategy": ["StrategyFactory.create_*_strategy"],
     "role makers, fleet": ["GeneralRoleMaker(**kwargs)", "barrier_worker", "init_worker", "stop_worker",

@@ -91,6 +91,11 @@ class CompiledProgram:
         self.places = places
         return self
 
+    @property
+    def runs_at_once(self):
+        """How many steps one ``Executor.run`` makes (``ExecutionStrategy.num_iteration_per_run``)."""
+        return self.exec_strategy.num_iteration_per_run if self.exec_strategy is not None else 1
+
 
 class ParallelExecutor:
     """The oldest way to run on several devices: a program, its strategies and an executor in one."""
@@ -109,7 +114,7 @@ class ParallelExecutor:
 
     def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
         """One step; ``feed`` may be a list with one dictionary per device."""
-        return self._executor.run(self._compiled.program, feed=feed if feed is not None else feed_dict,
+        return self._executor.run(self._compiled, feed=feed if feed is not None else feed_dict,
                                   fetch_list=fetch_list, scope=self._scope, return_numpy=return_numpy)
 
     def drop_local_exe_scopes(self):

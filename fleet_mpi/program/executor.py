@@ -119,7 +119,10 @@ class Executor:
         ``feed`` is a dictionary, or the list with one dictionary that an iterable loader yields; a
         started non-iterable loader of the program feeds by itself. Arrays are copied in and out.
         """
-        program = _program_of(program)
+        if type(program) is not Program:
+            for _ in range(getattr(program, "runs_at_once", 1) - 1):  # a CompiledProgram may ask for several
+                self.run(program.program, feed, None, scope=scope)
+            program = _program_of(program)
         if scope is None:
             scope = scopes._global_scope
         if type(feed) is not dict:
