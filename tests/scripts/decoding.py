@@ -1,4 +1,4 @@
-"""Translation in the manner of the machine translation chapter: trained by an attention-free decoder, searched by beam."""
+"""Translation in the manner of the machine translation chapter: a plain decoder, searched with a beam."""
 
 import numpy as np
 import paddle

@@ -10,7 +10,7 @@ import paddle.fluid.compiler as compiler
 os.environ["CPU_NUM"] = "1"
 
 
-def network(is_test=False):
+def network():
     img = fluid.layers.data(name="image", shape=[784], dtype="float32")
     label = fluid.layers.data(name="label", shape=[1], dtype="int64")
     hidden = img
