@@ -12,12 +12,11 @@ from fleet_mpi.checkpoint.inference_model import load_inference_model, save_infe
 from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.checkpoint.variables import load_params, load_persistables, load_vars, save_params, save_persistables
 from fleet_mpi.errors import CheckpointDamaged, UsageError
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import sparse_embedding
-from fleet_mpi.program.program import Program, program_guard
+from fleet_mpi.program.program import Program
 from fleet_mpi.program.scope import Scope, global_scope, scope_guard
 
 
@@ -157,10 +156,9 @@ def test_nested_dictionaries_come_back(tmp_path):
 
 @pytest.mark.parametrize("save, load", [(save_persistables, load_persistables), (save_params, load_params)])
 @pytest.mark.parametrize("filename", [None, "all"])
-def test_a_table_that_has_grown_comes_back_with_its_ids(tmp_path, save, load, filename):
-    main, startup = Program(), Program()
-    with program_guard(main, startup), unique_name.guard():
-        out = sparse_embedding(data("ids", [1], dtype="int64"), [2, 3], param_attr="table")
+def test_a_table_that_has_grown_comes_back_with_its_ids(tmp_path, programs, save, load, filename):
+    main, startup = programs
+    out = sparse_embedding(data("ids", [1], dtype="int64"), [2, 3], param_attr="table")
     feed, found = {"ids": np.array([[10 ** 10], [5], [-7], [4]])}, []
     for step in (save, load):
         with scope_guard(Scope()):

@@ -1,15 +1,14 @@
 """fleet_mpi/program/amp.py."""
 
 import numpy as np
-from building import data, mean, mul, parameter
+from building import data, from_scratch, mean, mul, parameter
 
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.amp import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
-from fleet_mpi.program.program import Program, default_startup_program, program_guard
-from fleet_mpi.program.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.program import default_startup_program
+from fleet_mpi.program.scope import global_scope
 
 GOOD = np.random.default_rng(0).normal(size=(6, 3, 2)).astype("float32")
 BAD = np.full((3, 2), np.inf, "float32")
@@ -17,7 +16,7 @@ BAD = np.full((3, 2), np.inf, "float32")
 
 def train(decorated, batches):
     """(weights, loss scale) after every step."""
-    with program_guard(Program(), Program()), scope_guard(Scope()), unique_name.guard():
+    with from_scratch():
         optimizer = decorated(Momentum(0.1, 0.9))
         optimizer.minimize(mean(mul(data("x", [-1, 2]), parameter("w", [1, 2]))))
         executor, found = Executor(), []

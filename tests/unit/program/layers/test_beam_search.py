@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from building import from_scratch
+from checking import StandInPlace
 
-from fleet_mpi import testing
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers.activation import log
 from fleet_mpi.program.layers.beam_search import beam_search, beam_search_decode
@@ -18,20 +18,12 @@ from fleet_mpi.program.layers.math import elementwise_add, increment
 from fleet_mpi.program.layers.sequence import lod_reset, sequence_expand
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array
-from fleet_mpi.program.places import CPUPlace, Place
-from fleet_mpi.program.program import Program, program_guard
+from fleet_mpi.program.places import CPUPlace
 from fleet_mpi.program.scope import Scope, create_lod_tensor
 
 WORDS, WIDE, START, END, BEAM, LONGEST = 7, 5, 0, 1, 3, 6
 PARAMETERS = {"emb": (WORDS, WIDE), "of_state": (WIDE, WIDE), "of_word": (WIDE, WIDE), "state_bias": (WIDE,),
               "out": (WIDE, WORDS), "out_bias": (WORDS,)}
-
-
-class StandInPlace(Place):
-    """A device made of numpy that refuses to be mixed with the host."""
-
-    def array_module(self):
-        return testing.device
 
 
 def decoder():
@@ -100,8 +92,7 @@ def decode(program, startup, outputs, seed, place):
 
 @pytest.fixture(scope="module")
 def built():
-    program, startup = Program(), Program()
-    with program_guard(program, startup), unique_name.guard():
+    with from_scratch() as (program, startup):
         outputs = decoder()
     return program, startup, outputs
 
@@ -132,12 +123,11 @@ def test_the_loop_runs_on_a_device_too(built):
 
 
 def test_the_layer_returns_parents_where_they_are_asked_for():
-    with program_guard(Program(), Program()), unique_name.guard():
-        ids, scores = data("ids", [1], dtype="int64", lod_level=2), data("scores", [1], lod_level=2)
-        candidates = data("candidates", [4])
-        found = beam_search(ids, scores, None, candidates, 2, END, return_parent_idx=True)
-        assert [var.shape for var in found] == [(-1, 1), (-1, 1), (-1,)]
-        assert [var.dtype.value for var in found] == ["int64", "float32", "int32"]
-        assert all(var.stop_gradient for var in found)
-        op = found[0].op
-        assert op.attr("is_accumulated") is True and op.attr("level") == 0 and not op.input("ids")
+    ids, scores = data("ids", [1], dtype="int64", lod_level=2), data("scores", [1], lod_level=2)
+    candidates = data("candidates", [4])
+    found = beam_search(ids, scores, None, candidates, 2, END, return_parent_idx=True)
+    assert [var.shape for var in found] == [(-1, 1), (-1, 1), (-1,)]
+    assert [var.dtype.value for var in found] == ["int64", "float32", "int32"]
+    assert all(var.stop_gradient for var in found)
+    op = found[0].op
+    assert op.attr("is_accumulated") is True and op.attr("level") == 0 and not op.input("ids")

@@ -2,34 +2,31 @@
 
 import numpy as np
 
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.backward import append_backward
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layer_helper import LayerHelper
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.sequence_nets import sequence_conv_pool
-from fleet_mpi.program.program import Program, program_guard
-from fleet_mpi.program.scope import Scope, Tensor
+from fleet_mpi.program.scope import Tensor
 
 
-def test_convolution_and_pool_as_one_layer_train_end_to_end():
-    main, startup, scope, executor = Program(), Program(), Scope(), Executor()
-    with program_guard(main, startup), unique_name.guard():
-        out = sequence_conv_pool(data("x", [3], lod_level=1), num_filters=4, filter_size=3, act="tanh")
-        helper = LayerHelper("mean")
-        loss = helper.create_variable_for_type_inference()
-        helper.append_op("mean", {"X": [out]}, {"Out": [loss]})
-        pairs = append_backward(loss)
+def test_convolution_and_pool_as_one_layer_train_end_to_end(programs):
+    main, startup = programs
+    executor = Executor()
+    out = sequence_conv_pool(data("x", [3], lod_level=1), num_filters=4, filter_size=3, act="tanh")
+    helper = LayerHelper("mean")
+    loss = helper.create_variable_for_type_inference()
+    helper.append_op("mean", {"X": [out]}, {"Out": [loss]})
+    pairs = append_backward(loss)
     assert [op.type for op in main.global_block().ops[:4]] == [
         "sequence_conv", "elementwise_add", "tanh", "sequence_pool"]
     assert main.global_block().ops[3].attr("pooltype") == "MAX"
     assert {param.name for param, _ in pairs} == {"sequence_conv_0.w_0", "sequence_conv_0.b_0"}
-    executor.run(startup, scope=scope)
+    executor.run(startup)
     rng = np.random.default_rng(0)
     for lengths in ([2, 3], [4, 1, 5], [1]):
         x = Tensor(rng.standard_normal((sum(lengths), 3)).astype(np.float32))
         x.set_recursive_sequence_lengths([lengths])
-        pooled, *grads = executor.run(main, feed={"x": x}, scope=scope,
-                                      fetch_list=[out] + [grad for _, grad in pairs])
+        pooled, *grads = executor.run(main, feed={"x": x}, fetch_list=[out] + [grad for _, grad in pairs])
         assert pooled.shape == (len(lengths), 4)
         assert all(np.isfinite(grad).all() and np.abs(grad).max() > 0 for grad in grads)

@@ -98,17 +98,15 @@ def test_what_is_split_and_concatenated_is_as_before(sizes, other, axis):
                                                   ("split", {"sections": [1, 1], "axis": 1}, 2),
                                                   ("split", {"sections": [-1, -1], "axis": 1}, 2)])
 def test_pieces_that_do_not_add_up_are_refused(type, attrs, outputs):
-    with program_guard(Program(), Program()):
-        value = static_data("value", [2, 3])
-        with pytest.raises(ProgramError, match="split"):
-            value.block.append_op(type, {"X": [value]}, {"Out": [f"out{i}" for i in range(outputs)]}, attrs)
+    value = static_data("value", [2, 3])
+    with pytest.raises(ProgramError, match="split"):
+        value.block.append_op(type, {"X": [value]}, {"Out": [f"out{i}" for i in range(outputs)]}, attrs)
 
 
 def test_shapes_that_do_not_agree_are_refused_with_all_of_them():
-    with program_guard(Program(), Program()):
-        one, other = static_data("one", [2, 3]), static_data("other", [3, 3])
-        for type in ("concat", "sum", "stack"):
-            slot = "Y" if type == "stack" else "Out"
-            attrs = {} if type == "sum" else {"axis": 1}
-            with pytest.raises(ProgramError, match=r"\[2, 3\], \[3, 3\]"):
-                one.block.append_op(type, {"X": [one, other]}, {slot: ["out"]}, attrs)
+    one, other = static_data("one", [2, 3]), static_data("other", [3, 3])
+    for type in ("concat", "sum", "stack"):
+        slot = "Y" if type == "stack" else "Out"
+        attrs = {} if type == "sum" else {"axis": 1}
+        with pytest.raises(ProgramError, match=r"\[2, 3\], \[3, 3\]"):
+            one.block.append_op(type, {"X": [one, other]}, {slot: ["out"]}, attrs)

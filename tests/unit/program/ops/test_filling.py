@@ -94,7 +94,6 @@ def test_a_shape_that_depends_on_fed_values_is_interpreted():
 
 
 def test_too_few_values_are_refused():
-    with program_guard(Program(), Program()):
-        with pytest.raises(ProgramError, match="expected 4 values"):
-            static_data("x", [1]).block.append_op("assign_value", outputs={"Out": ["out"]},
-                                                  attrs={"shape": [2, 2], "values": [1.0]})
+    with pytest.raises(ProgramError, match="expected 4 values"):
+        static_data("x", [1]).block.append_op("assign_value", outputs={"Out": ["out"]},
+                                              attrs={"shape": [2, 2], "values": [1.0]})

@@ -90,10 +90,9 @@ test_forward, test_gradient, test_device = checks(CASES)
 
 @pytest.mark.parametrize("shape", [[5, 2], [-1, -1], [7, -1], [0, 0, 0]])
 def test_a_shape_that_does_not_fit_is_an_error_with_both_shapes(shape):
-    with program_guard(Program(), Program()):
-        value = data("value", [2, 6], append_batch_size=False)
-        with pytest.raises(ProgramError, match=r"\[2, 6\]|at most one -1"):
-            value.block.append_op("reshape2", {"X": [value]}, {"Out": ["out"]}, {"shape": shape})
+    value = data("value", [2, 6], append_batch_size=False)
+    with pytest.raises(ProgramError, match=r"\[2, 6\]|at most one -1"):
+        value.block.append_op("reshape2", {"X": [value]}, {"Out": ["out"]}, {"shape": shape})
 
 
 def test_a_reshape_behind_an_unknown_batch_size_knows_its_columns():

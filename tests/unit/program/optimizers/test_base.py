@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from building import add, data, mean, mul, parameter
+from building import add, data, from_scratch, mean, mul, parameter
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.clip import ClipByValue
@@ -13,7 +13,6 @@ from fleet_mpi.program.program import Program, default_main_program, default_sta
 from fleet_mpi.program.regularizers import L2Decay
 from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import Role
-from fleet_mpi.program.unique_name import guard
 
 X = np.array([[1.0, 2.0], [3.0, 5.0]], "float32")
 
@@ -179,7 +178,7 @@ def test_a_rate_must_be_a_number_a_variable_or_a_scheduler(wrong):
 
 
 def test_a_schedule_of_another_program_is_refused():
-    with program_guard(Program(), Program()), guard():
+    with from_scratch():
         rate = data("rate", [1])
     with pytest.raises(UsageError, match="belongs to another program"):
         SGD(rate).minimize(line())

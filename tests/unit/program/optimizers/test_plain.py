@@ -5,16 +5,16 @@ import inspect
 import numpy as np
 import pytest
 import update_formulas
-from building import data, parameter
+from building import data, from_scratch, parameter
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.clip import ClipByNorm, ClipByValue
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.optimizers import compressed, paddle2, plain
-from fleet_mpi.program.program import Program, default_main_program, default_startup_program, program_guard
+from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.regularizers import L1Decay, L2Decay
-from fleet_mpi.program.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import VarType
 from fleet_mpi.update_rules import RULES
 
@@ -47,7 +47,7 @@ NAMES = [f"{name}{arguments or ''}" for name, arguments, _ in OPTIMIZERS]
 
 def train(make, is_sparse=False):
     """The parameter after every step on GRADS (or on their first rows, at IDS), in programs of its own."""
-    with program_guard(Program(), Program()), scope_guard(Scope()):
+    with from_scratch():
         return train_here(make(), is_sparse)
 
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from building import add, data, mean, mul
+from building import add, data, from_scratch, mean, mul
 
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.amp import decorate
 from fleet_mpi.program.clip import ClipByGlobalNorm, ClipByNorm, ClipByValue
 from fleet_mpi.program.executor import Executor
@@ -12,9 +11,9 @@ from fleet_mpi.program.initializers import NumpyArray
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.optimizers import plain
 from fleet_mpi.program.param_attr import ParamAttr
-from fleet_mpi.program.program import Program, default_startup_program, program_guard
+from fleet_mpi.program.program import default_startup_program
 from fleet_mpi.program.regularizers import L2Decay
-from fleet_mpi.program.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import VarType
 
 rng = np.random.default_rng(0)
@@ -25,7 +24,7 @@ IDS = [np.array(ids).reshape(-1, 1) for ids in ([3, 7, 3, 1], [0, 0], [8, 3, 2, 
 
 def train(make, is_sparse, uses=1):
     """The table after some steps; with two uses its gradient is a sum."""
-    with program_guard(Program(), Program()), scope_guard(Scope()), unique_name.guard():
+    with from_scratch():
         attr = ParamAttr("table", NumpyArray(TABLE))
         ids = data("ids", [-1, 1], "int64")
         value = embedding(ids, [9, 3], is_sparse=is_sparse, param_attr=attr)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from building import add, apply, data, mean, mul, parameter
+from building import add, apply, data, from_scratch, mean, mul, parameter
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import unique_name
 from fleet_mpi.program.clip import ClipByGlobalNorm
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layer_helper import LayerHelper
@@ -15,9 +14,9 @@ from fleet_mpi.program.initializers import NumpyArray
 from fleet_mpi.program.optimizers.plain import SGD, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, LookaheadOptimizer, RecomputeOptimizer
 from fleet_mpi.program.param_attr import ParamAttr
-from fleet_mpi.program.program import Program, default_main_program, default_startup_program, program_guard
+from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.regularizers import L2Decay
-from fleet_mpi.program.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import VarType
 
 rng = np.random.default_rng(0)
@@ -31,7 +30,7 @@ def line():
 
 def weights_after(make, batches, build=line):
     """w after every batch."""
-    with program_guard(Program(), Program()), scope_guard(Scope()), unique_name.guard():
+    with from_scratch():
         make().minimize(build())
         executor, found = Executor(), []
         executor.run(default_startup_program())
@@ -116,7 +115,7 @@ def test_recomputing_gives_the_same_bits():
 @pytest.mark.parametrize("kept", ["what it reads", "what it gives"])
 def test_a_recomputed_batch_norm_moves_its_averages_once(kept):
     def trained(recompute):
-        with program_guard(Program(), Program()), unique_name.guard(), scope_guard(Scope()):
+        with from_scratch():
             default_startup_program().random_seed = 1
             hidden = fc(data("x", [-1, 2]), 3)
             normal = batch_norm(hidden, act="relu", moving_mean_name="moving")
@@ -136,7 +135,7 @@ def test_a_recomputed_batch_norm_moves_its_averages_once(kept):
 
 def most_alive(make):
     """The largest number of temporaries of the network's size that are alive at the same time."""
-    with program_guard(Program(), Program()), unique_name.guard():
+    with from_scratch():
         make().minimize(chain())
         ops = default_main_program().global_block().ops
         born, dies = {}, {}
