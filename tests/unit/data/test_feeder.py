@@ -41,6 +41,11 @@ def test_two_levels_keep_both_lengths():
 
 @pytest.mark.parametrize("samples", [[(1,), (2, 3)], [(1, 2, 3)], [([1.0, 2.0], 1)]])
 def test_samples_that_do_not_fit_are_refused_with_the_variable_named(samples):
-    feeder = DataFeeder(variables(dict(shape=[-1, 1]), dict(shape=[-1, 1], dtype="int64")))
+    feeder = DataFeeder(variables(dict(shape=[-1, 1], need_check_feed=True), dict(shape=[-1, 1], dtype="int64")))
     with pytest.raises(UsageError, match="v0"):
         feeder.feed(samples)
+
+
+def test_the_sizes_of_layers_data_bind_no_sample():
+    feeder = DataFeeder(variables(dict(shape=[-1, 50], dtype="int64")))
+    assert feeder.feed([(list(range(30)),), (list(range(30)),)])["v0"].shape == (2, 30)
