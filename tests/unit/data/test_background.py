@@ -56,34 +56,16 @@ def test_an_error_comes_after_the_items_before_it():
     assert list(ahead) == []
 
 
-def test_leaving_early_closes_the_source():
-    closed = threading.Event()
-
-    def endless():
-        try:
-            while True:
-                yield 0
-        finally:
-            closed.set()
-
+def test_leaving_early_closes_the_source(endless):
     ahead = Ahead(endless, 2)
     next(ahead)
     ahead.close()
-    assert closed.wait(10)
+    assert endless.closed.wait(10)
 
 
-def test_dropping_the_iterator_closes_the_source():
-    closed = threading.Event()
-
-    def endless():
-        try:
-            while True:
-                yield 0
-        finally:
-            closed.set()
-
+def test_dropping_the_iterator_closes_the_source(endless):
     next(Ahead(endless, 2))
-    assert closed.wait(10)
+    assert endless.closed.wait(10)
 
 
 def test_reading_ahead_starts_before_the_first_item_is_asked_for():

@@ -152,17 +152,8 @@ def test_an_error_in_the_mapper_reaches_the_consumer_at_its_place():
     assert seen == [2, 3, 6]
 
 
-def test_leaving_xmap_early_stops_an_endless_source():
-    stopped = threading.Event()
-
-    def endless():
-        try:
-            while True:
-                yield 1
-        finally:
-            stopped.set()
-
+def test_leaving_xmap_early_stops_an_endless_source(endless):
     samples = readers.xmap_readers(lambda sample: sample, endless, 2, 4)()
     next(samples)
     samples.close()
-    assert stopped.wait(10)
+    assert endless.closed.wait(10)
