@@ -3,6 +3,8 @@
 Knows intervals and sizes only, no ops.
 """
 
+from bisect import insort
+
 import numpy as np
 
 from fleet_mpi import arrays
@@ -33,20 +35,20 @@ def place(buffers):
     sizes = [-(-one.size_bytes // unit) * unit for one in buffers]
     if sum(sizes) < SHARE_FROM_BYTES:
         return _one_after_the_other(buffers, sizes)
-    order = sorted(range(len(buffers)), key=lambda i: (-sizes[i], buffers[i].start))
-    placed, total = [], 0
+    order = sorted((i for i, size in enumerate(sizes) if size), key=lambda i: (-sizes[i], buffers[i].start))
+    placed, total = [], 0  # (begin, finish, first step, last step) of each, sorted by begin
     for i in order:
-        mine = buffers[i]
-        offset = 0
-        for begin, finish, other in placed:  # kept sorted by begin
-            if other.start <= mine.end and mine.start <= other.end:
-                if begin - offset >= sizes[i]:
+        mine, size = buffers[i], sizes[i]
+        offset, first, last = 0, mine.start, mine.end
+        for begin, finish, start, end in placed:
+            if start <= last and first <= end:
+                if begin - offset >= size:
                     break
-                offset = max(offset, finish)
+                if finish > offset:
+                    offset = finish
         mine.offset = offset
-        placed.append((offset, offset + sizes[i], mine))
-        placed.sort(key=lambda entry: entry[0])
-        total = max(total, offset + sizes[i])
+        insort(placed, (offset, offset + size, first, last))
+        total = max(total, offset + size)
     return total
 
 

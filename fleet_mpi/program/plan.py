@@ -127,18 +127,41 @@ class Metas(dict):
     def __init__(self, frame):
         super().__init__()
         self.frame = frame
+        self._makers = None  # variable -> the op that gives it its first value
+        self._in_work = set()
 
     def __missing__(self, name):
-        # An op that also reads the name (an update in place) tells nothing about it.
-        maker = next((op for op in self.frame.program.global_block().ops
-                      if name in op.output_arg_names and name not in op.input_arg_names), None)
-        if maker is None:
-            var = self.frame.program.global_block().find_var(name)
-            if var is None or -1 in var.shape:
-                raise KeyError(name)
-            return Meta(var.shape, var._dtype)
-        registry.infer(Call(maker, self))
-        return self[name]
+        if name not in self._in_work:
+            self._infer_makers(name)
+        if name in self:
+            return self[name]
+        var = self.frame.program.global_block().find_var(name)
+        if var is None or -1 in var.shape:
+            raise KeyError(name)
+        return Meta(var.shape, var._dtype)
+
+    def _infer_makers(self, name):
+        """Infer the op that makes a variable, and before it all that lead to it: a chain may be thousands long."""
+        pending = [name]
+        self._in_work.add(name)
+        while pending:
+            maker = self._maker(pending[-1])
+            inputs = maker.input_arg_names if maker is not None else ()
+            lacking = [one for one in inputs if one not in self and one not in self._in_work and self._maker(one)]
+            self._in_work.update(lacking)
+            if lacking:
+                pending += lacking
+            elif pending.pop() not in self and maker is not None:
+                registry.infer(Call(maker, self))
+
+    def _maker(self, name):
+        if self._makers is None:
+            self._makers = {}
+            for op in self.frame.program.global_block().ops:
+                # An op that also reads the name (an update in place) tells nothing about it.
+                for made in set(op.output_arg_names).difference(op.input_arg_names):
+                    self._makers.setdefault(made, op)
+        return self._makers.get(name)
 
     def value_now(self, name):
         """The value of a variable while ops are interpreted, as a host array; None while planning."""

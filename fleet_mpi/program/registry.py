@@ -214,6 +214,10 @@ class Call:
         """The Meta of a variable by name."""
         return self.metas[name]
 
+    def meta_if_known(self, name):
+        """The Meta of a variable, or None: for messages, which must not go looking for it."""
+        return self.metas.get(name)
+
     def meta(self, slot, index=0):
         """The Meta of the variable in a slot."""
         return self.meta_of(self.name(slot, index))
@@ -305,6 +309,10 @@ class BuildCall(Call):
         return Meta(var.shape, var._dtype if var._dtype is not None else "float32",
                     ((),) * var.lod_level, KIND_OF_TYPE.get(var.type, "dense"))
 
+    def meta_if_known(self, name):
+        """The Meta of a variable that exists."""
+        return self.meta_of(name) if self.op.block.find_var(name) is not None else None
+
     def define(self, name, meta):
         """Give an output variable its shape, type and LoD level; it is made if it does not exist."""
         var = self.op.block.find_var(name)
@@ -343,10 +351,8 @@ def describe(call, slots):
     words = []
     for slot, names in slots.items():
         for name in names:
-            try:
-                words.append(f"{slot}={name} {call.meta_of(name)}")
-            except (KeyError, FleetError):
-                words.append(f"{slot}={name} (unknown)")
+            meta = call.meta_if_known(name)
+            words.append(f"{slot}={name} {'(unknown)' if meta is None else meta}")
     return ", ".join(words) or "(none)"
 
 

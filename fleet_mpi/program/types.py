@@ -1,6 +1,7 @@
 """The kinds of variable and of element, under the names that scripts use (``VarType.FP32``, ...)."""
 
 import enum
+import functools
 
 import numpy as np
 
@@ -34,20 +35,26 @@ ELEMENT_TYPES = tuple(VarType)[:9]
 
 def as_dtype(dtype):
     """The numpy dtype meant by a VarType, a name such as ``"float32"``, a numpy type or dtype."""
-    if isinstance(dtype, str) and dtype == "float":
-        dtype = "float32"
-    try:
-        found = np.dtype(dtype)
-        VarType(found.name)
-    except (TypeError, ValueError):
-        names = [kind.value for kind in ELEMENT_TYPES]
-        raise ProgramError(f"no element type {dtype!r}; {nearest(dtype, names)}") from None
-    return found
+    return _element_type(dtype)[0]
 
 
 def var_type(dtype):
     """The VarType of a numpy dtype or of anything ``as_dtype`` takes."""
-    return VarType(as_dtype(dtype).name)
+    return _element_type(dtype)[1]
+
+
+def _element_type(dtype):
+    try:
+        return _looked_up(dtype)
+    except (TypeError, ValueError):
+        names = [kind.value for kind in ELEMENT_TYPES]
+        raise ProgramError(f"no element type {dtype!r}; {nearest(dtype, names)}") from None
+
+
+@functools.lru_cache(maxsize=64)  # numpy takes 10 us to tell a dtype's name
+def _looked_up(dtype):
+    found = np.dtype("float32" if isinstance(dtype, str) and dtype == "float" else dtype)
+    return found, VarType(found.name)
 
 
 def is_float(dtype):

@@ -5,6 +5,7 @@ import pytest
 from building import add, apply, data, mean, mul, parameter
 
 from fleet_mpi.program import memory
+from fleet_mpi.program.backward import append_backward
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.program import default_main_program, default_startup_program
@@ -54,3 +55,12 @@ def test_a_kept_variable_is_as_long_as_the_latest_batch():
     for rows in (4, 2, 4, 4, 2):
         exe.run(feed={"x": X[:rows]})
         assert np.array_equal(held(y.name), X[:rows] + [1, 2, 3])
+
+
+def test_shapes_along_a_chain_of_a_thousand_ops_that_do_not_run_are_found():
+    """The gradient of a sum needs the shapes of its operands only, so nothing of the forward pass runs."""
+    w, h = parameter("w", [1, 2, 3]), data("x", [-1, 3])
+    for _ in range(1000):
+        h = add(h, w)
+    (_, grad), = append_backward(mean(h))
+    np.testing.assert_allclose(Executor().run(feed={"x": X}, fetch_list=[grad])[0], [1000 / 3] * 3, rtol=1e-5)
