@@ -44,7 +44,14 @@ def _from_places(feeds):
         raise UsageError("feed: expected a dictionary, or the list of dictionaries that a loader yields")
     if len(feeds) == 1:
         return feeds[0]
-    return {name: np.concatenate([np.asarray(one[name]) for one in feeds]) for name in feeds[0]}
+    return {name: _joined([as_array(one[name], None) for one in feeds]) for name in feeds[0]}
+
+
+def _joined(values):
+    """Arrays one behind the other; of sequences, the sequences too."""
+    lods_of_all = [lods.to_lengths(value.lod) for value in values if type(value) is FedSequence]
+    lengths = [sum(levels, []) for levels in zip(*lods_of_all)]
+    return _sequence(np.concatenate(values), lods.from_lengths(lengths))
 
 
 def as_array(value, var):
@@ -57,13 +64,32 @@ def as_array(value, var):
         return _sequence(value[0], lods.from_lengths(lengths))
     if type(value) is FedSequence or type(value) is np.ndarray:
         return value
-    dtype = var._dtype if var is not None and not isinstance(value, np.ndarray) else None
+    if var is not None and var.lod_level == 1 and isinstance(value, (list, tuple)):
+        rows = _rows_of_sequences(value, var)
+        if rows is not None:
+            return _sequence(np.concatenate(rows), lods.from_lengths([map(len, rows)]))
     try:
-        return np.array(value, dtype=dtype).view(np.ndarray)
+        return _from_list(value, var)
     except (TypeError, ValueError) as error:
-        name = var.name if var is not None else "?"
+        name, dtype = (var.name, var._dtype) if var is not None else ("?", "any type")
         raise ProgramError(f"feed {name!r}: {type(value).__name__} does not make an array of "
                            f"{dtype} ({error})") from None
+
+
+def _from_list(value, var):
+    """An array of the variable's type from lists or a bare number, which feeds a variable of shape [1]."""
+    made = np.array(value, ndmin=1).view(np.ndarray)
+    if var is None or made.size and made.dtype.kind == "f" and var._dtype.kind in "iu":
+        return made  # what loses fractions is refused, as an array would be
+    return made.astype(var._dtype)
+
+
+def _rows_of_sequences(sequences, var):
+    """The rows of each sequence, if this is a list of lists of what the variable has as rows; else None."""
+    try:
+        return [_from_list(one, var).reshape((len(one), *var.shape[1:])) for one in sequences] or None
+    except (TypeError, ValueError):
+        return None
 
 
 def _sequence(array, offsets):
