@@ -41,8 +41,8 @@ def parse(data):
     if not head.startswith(MAGIC):
         raise CheckpointDamaged("these bytes are no fleet_mpi program (a __model__ file of the original "
                                 "is another format: build the network and load its parameter files)")
-    if int(head[len(MAGIC):] or 0) != VERSION:
-        raise CheckpointDamaged(f"program format {head[len(MAGIC):].decode()}: this version reads {VERSION}")
+    if head[len(MAGIC):] != str(VERSION).encode():
+        raise CheckpointDamaged(f"program format {head[len(MAGIC):]!r}: this version reads {VERSION}")
     try:
         document = json.loads(body.decode(), object_hook=_decode)
         return _program_from_data(document), document["extra"]
