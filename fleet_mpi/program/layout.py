@@ -80,9 +80,13 @@ class Layout:
             return self.roots[source]
         source = _source(op, slot, traits.get("inplace"))
         if self._may_share(source) and self.roots[source].size_bytes == size \
-                and self.roots[source].last_use <= i:
+                and self.roots[source].last_use <= i and self._is_read_once(self.roots[source], op):
             return self.roots[source]
         return Buffer(i, size)
+
+    def _is_read_once(self, buffer, op):
+        """Whether one input only lies there: an op need not expect another one to change while it writes."""
+        return sum(one is buffer for name in reads_of(op) for one in self.buffers(name)) == 1
 
     def _may_share(self, source):
         return source in self.roots and self.writes.get(source) == 1

@@ -64,3 +64,9 @@ def test_shapes_along_a_chain_of_a_thousand_ops_that_do_not_run_are_found():
         h = add(h, w)
     (_, grad), = append_backward(mean(h))
     np.testing.assert_allclose(Executor().run(feed={"x": X}, fetch_list=[grad])[0], [1000 / 3] * 3, rtol=1e-5)
+
+
+def test_an_op_that_reads_a_value_twice_does_not_write_over_it():
+    x = apply("scale", {"X": data("x", [1])}, scale=1.0)
+    out = apply("scale", {"X": x, "ScaleTensor": x}, bias=1.0, bias_after_scale=False)
+    assert float(Executor().run(feed={"x": [3.0]}, fetch_list=[out])[0]) == 12.0
