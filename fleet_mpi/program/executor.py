@@ -142,6 +142,8 @@ class Executor:
         return known if known is not None else self._compile(program, scope)
 
     def _compile(self, program, scope):
+        if not isinstance(scope, scopes.Scope):
+            raise UsageError(f"Executor.run: expected a Scope as scope, got {type(scope).__name__}")
         key = id(program), id(scope)
         with _planning:
             made = self._compiled.get(key, _nothing)()  # another thread may have been first

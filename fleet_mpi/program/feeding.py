@@ -79,6 +79,8 @@ def as_array(value, var):
 def _from_list(value, var):
     """An array of the variable's type from lists or a bare number, which feeds a variable of shape [1]."""
     made = np.array(value, ndmin=1).view(np.ndarray)
+    if made.dtype.kind not in "biufc":
+        raise TypeError(f"it holds {made.dtype}, not numbers")
     if var is None or made.size and made.dtype.kind == "f" and var._dtype.kind in "iu":
         return made  # what loses fractions is refused, as an array would be
     return made.astype(var._dtype)

@@ -135,9 +135,10 @@ class Metas(dict):
             self._infer_makers(name)
         if name in self:
             return self[name]
-        var = self.frame.program.global_block().find_var(name)
+        block = self.frame.program.global_block()
+        var = block.find_var(name)
         if var is None or -1 in var.shape:
-            raise KeyError(name)
+            raise MissingFeed(f"{name!r} has no value: " + self.frame.remedy(name, block))
         return Meta(var.shape, var._dtype)
 
     def _infer_makers(self, name):
@@ -206,7 +207,7 @@ class Frame:
             self.metas[name] = _meta_of_value(holder.value)
             self.values[name] = holder.value
         else:
-            raise MissingFeed(f"{op} reads {name!r}, which has no value: " + self._remedy(name, op))
+            raise MissingFeed(f"{op} reads {name!r}, which has no value: " + self.remedy(name, op.block))
 
     def refresh(self):
         """Take the arrays of the scope that were replaced since they were resolved."""
@@ -215,8 +216,9 @@ class Frame:
             if array is not None and array is not self.values[name] and var is not None and var.persistable:
                 self.resolve(name, None)
 
-    def _remedy(self, name, op):
-        var = op.block.find_var(name)
+    def remedy(self, name, block):
+        """What to do about a variable that has no value, as the end of a sentence."""
+        var = block.find_var(name)
         if var is not None and var.is_data:
             return f"feed it, exe.run(feed={{{name!r}: ...}}), shape {var.shape}, {var.dtype.value}"
         if var is not None and var.persistable:

@@ -1,6 +1,7 @@
 """Program: blocks of ops, the default programs, and the guards that choose where layers write."""
 
 import copy
+import numbers
 from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
@@ -39,7 +40,7 @@ class Program:
 
     @random_seed.setter
     def random_seed(self, seed):
-        if isinstance(seed, bool) or int(seed) != seed or seed < 0:
+        if isinstance(seed, bool) or not isinstance(seed, numbers.Real) or int(seed) != seed or seed < 0:
             raise UsageError(f"random_seed: expected an integer from 0 up, got {seed!r}")
         self._random_seed = int(seed)
         self.touch()

@@ -340,7 +340,7 @@ def infer(call):
     except FleetError as error:
         if str(error).startswith("op "):
             raise
-        raise ProgramError(f"{call.op}: {error}") from error
+        raise type(error)(f"{call.op}: {error}") from error
     except Exception as error:
         raise ProgramError(f"{call.op}: inputs {describe(call, call.op.inputs)} do not fit: "
                            f"{type(error).__name__}: {error}") from error

@@ -278,3 +278,8 @@ def test_a_flag_set_between_two_runs_is_obeyed():
     with settings.override(FLAGS_check_nan_inf=True), pytest.raises(Diverged):
         exe.run(feed={"x": X}, fetch_list=[quotient])
     exe.run(feed={"x": X}, fetch_list=[quotient])
+
+
+def test_a_scope_is_the_only_thing_to_run_in():
+    with pytest.raises(UsageError, match="Scope"):
+        Executor().run(Program(), scope="global")

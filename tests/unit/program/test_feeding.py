@@ -78,3 +78,10 @@ def test_a_feed_that_is_no_dictionary_is_refused():
     for feed in ([ROWS], "x", 3):
         with pytest.raises(UsageError, match="dictionary"):
             as_feed(feed, default_main_program())
+
+
+@pytest.mark.parametrize("given", [None, [None, 1], "3", ["3"], {}])
+def test_what_is_no_number_is_refused_not_converted(given):
+    x = data("x", [-1])
+    with pytest.raises(ProgramError, match="'x'.*not numbers"):
+        as_array(given, x)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from building import add, apply, data, mean, mul, parameter
 
+from fleet_mpi.errors import MissingFeed
 from fleet_mpi.program import memory
 from fleet_mpi.program.backward import append_backward
 from fleet_mpi.program.executor import Executor
@@ -70,3 +71,12 @@ def test_an_op_that_reads_a_value_twice_does_not_write_over_it():
     x = apply("scale", {"X": data("x", [1])}, scale=1.0)
     out = apply("scale", {"X": x, "ScaleTensor": x}, bias=1.0, bias_after_scale=False)
     assert float(Executor().run(feed={"x": [3.0]}, fetch_list=[out])[0]) == 12.0
+
+
+def test_a_training_step_without_its_feed_asks_for_it():
+    """What asks first is a gradient, for the shape of what would have been computed from the feed."""
+    SGD(0.5).minimize(mean(mul(data("x", [-1, 3]), parameter("w", [1, 2, 3]))))
+    exe = Executor()
+    exe.run(default_startup_program())
+    with pytest.raises(MissingFeed, match="'x'.*feed it"):
+        exe.run()

@@ -122,3 +122,9 @@ def test_a_nested_block_sees_its_parents_variables():
     assert inner.find_var("x") is program.global_block().var("x") and not inner.has_var("x")
     program._rollback()
     assert program.current_block() is program.global_block()
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, None, "5"])
+def test_a_seed_is_a_whole_number_from_zero_up(seed):
+    with pytest.raises(UsageError, match="random_seed"):
+        Program().random_seed = seed
