@@ -3,6 +3,7 @@
 A plan compiles every program anyway; what is set here is kept, checked, and read by collective mode.
 """
 
+import copy
 import enum
 
 from fleet_mpi.errors import UnknownName, UsageError, nearest
@@ -32,7 +33,7 @@ class Options:
     defaults = {}
 
     def __init__(self):
-        self.__dict__.update(self.defaults)
+        self.__dict__.update(copy.deepcopy(self.defaults))  # each has lists of its own
 
     def __setattr__(self, name, value):
         if name not in self.defaults:

@@ -41,7 +41,7 @@ class Compiled:
         self.program, self.scope, self.xp = program, scope, xp
         self.version = self.scope_version = self.settings_version = -1
         self.plans = {}
-        self.arena = Arena(xp)
+        self.arena = Arena(xp, let_go=self.plans.clear)
         self.clock = Clock(worker)
         self._turn, self._runs_in = threading.Lock(), None
 
@@ -83,7 +83,7 @@ class Compiled:
 
     def _make_alone(self, signature, feed, fetches):
         threads.hold_blas()
-        memory = self.arena.generation, _version(self.scope)
+        scope_version = _version(self.scope)
         block = self.program.global_block()
         metas = {}
         for name, value in feed.items():
@@ -92,9 +92,9 @@ class Compiled:
             else:
                 notices.log().warning("feed: the program has no variable %r; it is passed over", name)
         plan = make_plan(self.program, self.scope, metas, fetches, self.xp, self.clock, self.arena)
-        # Plans made before hold on to memory that this one replaced: temporaries, or arrays of the scope
-        # (a persistable variable may be as long as the batch).
-        if (self.arena.generation, _version(self.scope)) != memory or len(self.plans) >= MOST_PLANS:
+        # Plans made before are bound to arrays of the scope that this one may have replaced: a persistable
+        # variable can be as long as the batch.
+        if _version(self.scope) != scope_version or len(self.plans) >= MOST_PLANS:
             self.plans.clear()
         self.plans[signature, fetches] = plan
         self.version, self.scope_version = self.program.version, _version(self.scope)

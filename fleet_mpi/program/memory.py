@@ -64,22 +64,23 @@ class Arena:
     """One growing piece of memory that all plans of a program take their temporaries from.
 
     Plans of one program never run at the same time, so a plan for a smaller last batch costs
-    nothing. ``generation`` moves on when the memory is replaced: plans made before keep the old piece
-    alive, so the executor drops them.
+    nothing. ``let_go`` is called before the memory is replaced: plans made before would keep the old piece
+    alive beside the new one, so their owner drops them.
     """
 
-    def __init__(self, xp=np):
+    def __init__(self, xp=np, let_go=None):
         self.xp = xp
-        self.generation = 0
+        self._let_go = let_go
         self._bytes = arrays.empty((0,), np.uint8, xp)
         self._scratch = arrays.empty((0,), np.uint8, xp)
 
     def reserve(self, size_bytes):
         """Make room for so many bytes."""
         if size_bytes > self._bytes.size:
+            if self._let_go is not None:
+                self._let_go()
             self._bytes = arrays.empty((0,), np.uint8, self.xp)  # free the old piece first
             self._bytes = arrays.empty((size_bytes,), np.uint8, self.xp)
-            self.generation += 1
 
     def view(self, offset, shape, dtype):
         """An array at an offset of the arena."""

@@ -121,12 +121,14 @@ class BoundCall(Call):
 class Metas(dict):
     """Metas by name; asking for one that no live op made infers the dead op that would.
 
-    A gradient needs the shape of its forward variable even when nobody needs its value.
+    A gradient needs the shape of its forward variable even when nobody needs its value. ``values`` are
+    those at hand while ops are interpreted. Knows no frame: in a cycle of references the memory of a plan
+    that is dropped would wait for the garbage collector.
     """
 
-    def __init__(self, frame):
+    def __init__(self, program, values):
         super().__init__()
-        self.frame = frame
+        self.program, self.values = program, values
         self._makers = None  # variable -> the op that gives it its first value
         self._in_work = set()
 
@@ -135,10 +137,9 @@ class Metas(dict):
             self._infer_makers(name)
         if name in self:
             return self[name]
-        block = self.frame.program.global_block()
-        var = block.find_var(name)
+        var = self.program.global_block().find_var(name)
         if var is None or -1 in var.shape:
-            raise MissingFeed(f"{name!r} has no value: " + self.frame.remedy(name, block))
+            raise MissingFeed(f"{name!r} has no value: " + remedy(var))
         return Meta(var.shape, var._dtype)
 
     def _infer_makers(self, name):
@@ -158,7 +159,7 @@ class Metas(dict):
     def _maker(self, name):
         if self._makers is None:
             self._makers = {}
-            for op in self.frame.program.global_block().ops:
+            for op in self.program.global_block().ops:
                 # An op that also reads the name (an update in place) tells nothing about it.
                 for made in set(op.output_arg_names).difference(op.input_arg_names):
                     self._makers.setdefault(made, op)
@@ -166,7 +167,7 @@ class Metas(dict):
 
     def value_now(self, name):
         """The value of a variable while ops are interpreted, as a host array; None while planning."""
-        value = self.frame.values.get(name) if self.frame.interpreted else None
+        value = self.values.get(name)
         return None if value is None else arrays.to_host(value)
 
 
@@ -176,7 +177,8 @@ class Frame:
     def __init__(self, program, scope, xp, clock, arena, interpreted=False):
         self.program, self.scope, self.xp, self.clock, self.arena = program, scope, xp, clock, arena
         self.interpreted, self.before_run = interpreted, []
-        self.metas, self.values = Metas(self), {}
+        self.values = {}
+        self.metas = Metas(program, self.values if interpreted else {})
         self.views, self.placed = set(), {}
         self._scratch_user, self._scratch_used = None, 0
 
@@ -207,7 +209,7 @@ class Frame:
             self.metas[name] = _meta_of_value(holder.value)
             self.values[name] = holder.value
         else:
-            raise MissingFeed(f"{op} reads {name!r}, which has no value: " + self.remedy(name, op.block))
+            raise MissingFeed(f"{op} reads {name!r}, which has no value: " + remedy(op.block.find_var(name)))
 
     def refresh(self):
         """Take the arrays of the scope that were replaced since they were resolved."""
@@ -215,15 +217,6 @@ class Frame:
             array, var = self.scope.array(name), self.program.global_block().find_var(name)
             if array is not None and array is not self.values[name] and var is not None and var.persistable:
                 self.resolve(name, None)
-
-    def remedy(self, name, block):
-        """What to do about a variable that has no value, as the end of a sentence."""
-        var = block.find_var(name)
-        if var is not None and var.is_data:
-            return f"feed it, exe.run(feed={{{name!r}: ...}}), shape {var.shape}, {var.dtype.value}"
-        if var is not None and var.persistable:
-            return "run the startup program (or load it) in this scope first"
-        return "no op before this one writes it and it is not fed"
 
     def allocate_output(self, name, op):
         """Give an output its array: the scope's for persistable variables, else the one laid out."""
@@ -265,6 +258,15 @@ class Frame:
             array = arrays.empty(meta.shape, meta.dtype, self.xp)
         holder.put(array, meta.lod)
         return array
+
+
+def remedy(var):
+    """What to do about a variable (None: there is none) that has no value, as the end of a sentence."""
+    if var is not None and var.is_data:
+        return f"feed it, exe.run(feed={{{var.name!r}: ...}}), shape {var.shape}, {var.dtype.value}"
+    if var is not None and var.persistable:
+        return "run the startup program (or load it) in this scope first"
+    return "no op before this one writes it and it is not fed"
 
 
 def _meta_of_value(value):

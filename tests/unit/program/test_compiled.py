@@ -51,3 +51,9 @@ def test_an_option_that_does_not_exist_is_refused_with_the_nearest(strategy):
 def test_only_programs_can_be_compiled():
     with pytest.raises(UsageError, match="Program"):
         CompiledProgram("main")
+
+
+def test_two_strategies_share_no_list():
+    one, other = BuildStrategy(), BuildStrategy()
+    one.trainers_endpoints.append("host:1")
+    assert other.trainers_endpoints == [] and "trainers_endpoints" in repr(one)

@@ -283,3 +283,19 @@ def test_a_flag_set_between_two_runs_is_obeyed():
 def test_a_scope_is_the_only_thing_to_run_in():
     with pytest.raises(UsageError, match="Scope"):
         Executor().run(Program(), scope="global")
+
+
+def test_a_larger_batch_takes_the_place_of_the_memory_of_a_smaller_one():
+    """At once: arrays do not wait for the garbage collector."""
+    y = add(data("x", [-1, 2]), data("z", [-1, 2]))
+    exe, compiled = Executor(), None
+    gc.disable()
+    try:
+        exe.run(feed={"x": X, "z": X}, fetch_list=[y])
+        compiled = exe.compiled(default_main_program(), global_scope())
+        small = weakref.ref(compiled.arena._bytes)
+        large = np.ones((1000, 2), "float32")
+        exe.run(feed={"x": large, "z": large}, fetch_list=[y])
+        assert small() is None and len(compiled.plans) == 1
+    finally:
+        gc.enable()
