@@ -29,6 +29,10 @@ class Program:
         self._gradient_clip = None
         self._compiled = []  # what executors keep for this program
 
+    def __getstate__(self):
+        # For copy.deepcopy and pickle: plans hold arrays and locks, and belong to this very program.
+        return {**self.__dict__, "_compiled": []}
+
     def touch(self):
         """Note that the program changed."""
         self.version += 1
@@ -82,7 +86,8 @@ class Program:
         return [param for block in self.blocks for param in block.all_parameters()]
 
     def clone(self, for_test=False):
-        """A copy that shares nothing; with ``for_test``, without backward, batch norm and dropout frozen."""
+        """A copy whose ops and variables are its own; with ``for_test``, without backward, batch norm and
+        dropout frozen. Values are not in a program, so both work on the same parameters in a scope."""
         twin = copy_program(self)
         if for_test:
             freeze_for_test(twin)

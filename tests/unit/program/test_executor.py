@@ -1,5 +1,6 @@
 """fleet_mpi/program/executor.py, plan.py, feeding.py, fetched.py."""
 
+import copy
 import gc
 import threading
 import weakref
@@ -299,3 +300,12 @@ def test_a_larger_batch_takes_the_place_of_the_memory_of_a_smaller_one():
         assert small() is None and len(compiled.plans) == 1
     finally:
         gc.enable()
+
+
+def test_a_program_that_was_run_can_be_copied_by_python():
+    y = add(data("x", [-1, 2]), parameter("w", [1, 2]))
+    exe = Executor()
+    want, = exe.run(feed={"x": X}, fetch_list=[y])
+    twin = copy.deepcopy(default_main_program())
+    assert twin is not default_main_program() and not twin._compiled
+    assert (exe.run(twin, feed={"x": X}, fetch_list=[y.name])[0] == want).all()
