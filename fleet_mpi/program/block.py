@@ -107,9 +107,9 @@ class Block:
         if self.program._device:
             op.attrs.setdefault("op_device", self.program._device)
         definition.check_slots(op)
+        registry.infer_at_build(op)
         self.ops.insert(index, op)
         self.program.touch()
-        registry.infer_at_build(op)
         if stop_gradient:
             for name in op.output_arg_names:
                 self._var_recursive(name).stop_gradient = True
@@ -127,10 +127,16 @@ class Block:
         var = self.var(old)
         self.vars = {(new if name == old else name): one for name, one in self.vars.items()}
         var.name = new
-        for op in self.ops:
-            op._rename_input(old, new)
-            op._rename_output(old, new)
+        for block in self.program.blocks:
+            if block is self or self._is_around(block) and old not in block.vars:
+                for op in block.ops:
+                    op._rename_everywhere(old, new)
         return var
+
+    def _is_around(self, block):
+        while block is not None and block is not self:
+            block = block.parent
+        return block is self
 
     def to_string(self, throw_on_error=True, with_details=False):
         """The block as text: its variables, then its ops, a line each."""

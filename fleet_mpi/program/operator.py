@@ -94,6 +94,11 @@ class Operator:
         _rename(self.outputs, old, new)
         self.block.program.touch()
 
+    def _rename_everywhere(self, old, new):
+        for slots in (self.inputs, self.outputs, self.attrs.get("forward_vars", {})):
+            _rename(slots, old, new)
+        self.block.program.touch()
+
     def where(self):
         """``train.py:12``: the line of the script that made the op."""
         return f"{self.site[0]}:{self.site[1]}"

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.block import Block
+from fleet_mpi.program.registry import FORWARD
 from fleet_mpi.program.types import Role
 from fleet_mpi.program.variable import Variable
 
@@ -190,6 +191,8 @@ def prune(program, targets, feeds=()):
             kept.append(op)
             wanted.update(op.input_arg_names)
             wanted.update(outside_names(twin, op))
+            # A gradient needs the shapes of what it is the gradient of, even where it reads no values.
+            wanted.update(name for names in op.attrs.get(FORWARD, {}).values() for name in names if name)
             if "sub_block" in op.attrs:
                 wanted.update(op.output_arg_names)  # a body may leave them as they were
     block.ops = kept[::-1]

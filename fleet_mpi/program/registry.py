@@ -132,13 +132,8 @@ def infer_like_forward(k):
     for slot, names in k.op.outputs.items():
         for index, name in enumerate(names):
             if name:
-                meta = k.meta_of(forward_name(name))
+                meta = k.meta_of(k.attrs[FORWARD][slot.removesuffix(GRAD)][index])
                 k.set(slot, meta.shape, meta.dtype, meta.lod, index)
-
-
-def forward_name(grad_name):
-    """The variable whose gradient this name is: all before the first ``@GRAD``."""
-    return grad_name.split(GRAD)[0]
 
 
 def grad_name(name):

@@ -5,6 +5,8 @@ import pytest
 from building import add, apply, data, mean, mul, parameter
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.backward import append_backward
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers.control_flow import ConditionalBlock
 from fleet_mpi.program.program import Program, default_main_program, program_guard, prune
 from fleet_mpi.program.types import Role
 
@@ -128,3 +130,33 @@ def test_a_nested_block_sees_its_parents_variables():
 def test_a_seed_is_a_whole_number_from_zero_up(seed):
     with pytest.raises(UsageError, match="random_seed"):
         Program().random_seed = seed
+
+
+def test_an_op_that_does_not_fit_is_not_added():
+    x, w = data("x", [-1, 2]), parameter("w", [1, 2, 3])
+    version = default_main_program().version
+    with pytest.raises(ProgramError):
+        default_main_program().global_block().append_op("elementwise_add", {"X": x, "Y": w}, {"Out": "sum"})
+    assert default_main_program().global_block().ops == [] and default_main_program().version == version
+
+
+def test_a_program_pruned_to_a_gradient_still_knows_its_shapes():
+    x, w = data("x", [-1, 2]), parameter("w", [1, 2])
+    (_, grad), = append_backward(mean(add(x, w)))
+    pruned = prune(default_main_program(), [grad])
+    got, = Executor().run(pruned, feed={"x": [[1, 2], [3, 4]]}, fetch_list=[grad.name])
+    assert got.tolist() == [0.5, 0.5]
+
+
+def test_a_renamed_variable_is_renamed_for_gradients_and_nested_blocks_too():
+    main = default_main_program()
+    x, w, flag = data("x", [-1, 2]), parameter("w", [1, 2]), data("flag", [1], "bool")
+    hidden = add(x, w, out="hidden")
+    (_, grad), = append_backward(mean(hidden))
+    with ConditionalBlock([flag], is_scalar_condition=True).block():
+        main.current_block().append_op("scale", {"X": hidden}, {"Out": hidden}, {"scale": 2.0})
+    main.global_block()._rename_var("hidden", "renamed")
+    feed = {"x": [[1, 2], [3, 4]], "flag": [True]}
+    got, value = Executor().run(feed=feed, fetch_list=[grad, "renamed"])
+    assert got.tolist() == [0.5, 0.5] and value.tolist() == [[4, 8], [8, 12]]
+    assert "hidden" not in str(main).replace("hidden@GRAD", "")
