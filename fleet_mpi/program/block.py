@@ -3,7 +3,7 @@
 from fleet_mpi.errors import ProgramError, nearest
 from fleet_mpi.program import registry, unique_name
 from fleet_mpi.program.operator import ROLE, ROLE_VAR, SCOPE, Operator
-from fleet_mpi.program.variable import Parameter, Variable
+from fleet_mpi.program.variable import Parameter, Variable, as_shape
 
 
 class Block:
@@ -52,9 +52,10 @@ class Block:
         return self.find_var(name)
 
     def create_var(self, name=None, **fields):
-        """Enter a variable; the existing one if the name is taken."""
+        """Enter a variable; the existing one if the name is taken, which must not have been given another shape."""
         name = name or unique_name.generate("_generated_var")
         if name in self.vars:
+            _same_shape(self.vars[name], fields.get("shape"))
             return self.vars[name]
         fields.pop("initializer", None)
         return self._enter(Variable(self, name, **fields))
@@ -149,7 +150,8 @@ class Block:
     __repr__ = to_string
 
 
-def _same_shape(param, shape):
-    if shape is not None and tuple(shape) != tuple(param.shape):
-        raise ProgramError(f"parameter {param.name!r} exists with shape {tuple(param.shape)}, "
-                           f"but is asked for with {tuple(shape)}: give one of them another name")
+def _same_shape(var, shape):
+    if shape is not None and var._shape is not None and as_shape(shape, var.name) != var._shape:
+        kind = "parameter" if isinstance(var, Parameter) else "variable"
+        raise ProgramError(f"{kind} {var.name!r} exists with shape {var._shape}, but is asked for with "
+                           f"{tuple(shape)}: give one of them another name")

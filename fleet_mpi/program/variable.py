@@ -18,7 +18,7 @@ class Variable:
         self._shape = None if shape is None else as_shape(shape, name)
         self._dtype = None if dtype is None else as_dtype(dtype)
         self.lod_level = lod_level or 0
-        self.persistable = persistable
+        self._persistable = persistable
         self.stop_gradient = stop_gradient
         self.type = VarType(type)
         self.is_data = is_data
@@ -43,6 +43,16 @@ class Variable:
     @dtype.setter
     def dtype(self, dtype):
         self._dtype = as_dtype(dtype)
+        self.block.program.touch()
+
+    @property
+    def persistable(self):
+        """Whether the value stays in the scope from run to run."""
+        return self._persistable
+
+    @persistable.setter
+    def persistable(self, persistable):
+        self._persistable = persistable
         self.block.program.touch()
 
     @property

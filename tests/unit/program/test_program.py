@@ -8,6 +8,7 @@ from fleet_mpi.program.backward import append_backward
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers.control_flow import ConditionalBlock
 from fleet_mpi.program.program import Program, default_main_program, program_guard, prune
+from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import Role
 
 
@@ -160,3 +161,19 @@ def test_a_renamed_variable_is_renamed_for_gradients_and_nested_blocks_too():
     got, value = Executor().run(feed=feed, fetch_list=[grad, "renamed"])
     assert got.tolist() == [0.5, 0.5] and value.tolist() == [[4, 8], [8, 12]]
     assert "hidden" not in str(main).replace("hidden@GRAD", "")
+
+
+def test_a_name_stands_for_one_shape():
+    block, x = default_main_program().global_block(), data("x", [-1, 2])
+    assert data("x", [None, 2]) is x and block.create_var(name="x") is x
+    with pytest.raises(ProgramError, match=r"'x' exists with shape \(-1, 2\).*\(-1, 3\)"):
+        data("x", [-1, 3])
+
+
+def test_a_variable_made_persistable_between_two_runs_is_kept():
+    y = add(data("x", [-1, 2]), parameter("w", [1, 2]))
+    exe = Executor()
+    exe.run(feed={"x": [[1, 1]]}, fetch_list=[y])
+    y.persistable = True
+    exe.run(feed={"x": [[1, 1]]}, fetch_list=[y])
+    assert global_scope().find_var(y.name).get_tensor().numpy().tolist() == [[2, 3]]
