@@ -126,8 +126,8 @@ def sequence(calls):
     """One call from several; None from none."""
     if len(calls) <= 1:
         return calls[0] if calls else None
-    first, second = calls[0], calls[1]
-    return lambda: (first(), second())
+    first, second, *rest = calls
+    return sequence([lambda: (first(), second()), *rest])
 
 
 @binary("sub", inplace={"Out": "X"}, grad_view={"X@GRAD": "Out@GRAD"})

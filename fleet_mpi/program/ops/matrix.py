@@ -1,6 +1,6 @@
 """Products of matrices."""
 
-from fleet_mpi.kernels.products import product
+from fleet_mpi.kernels.products import product, products
 from fleet_mpi.program.ops.elementwise import reducer, sequence, stretched
 from fleet_mpi.program.registry import op
 
@@ -37,12 +37,12 @@ class MulMatrices:
     def grad(k):
         """dX = dOut Y^T, dY = X^T dOut."""
         x, y = folded(k)
-        dout, calls = k["Out@GRAD"].reshape(x.shape[0], y.shape[1]), []
+        dout, wanted = k["Out@GRAD"].reshape(x.shape[0], y.shape[1]), []
         if k.has("X@GRAD"):
-            calls.append(product(dout, y.T, k["X@GRAD"].reshape(x.shape)))
+            wanted.append((dout, y.T, k["X@GRAD"].reshape(x.shape)))
         if k.has("Y@GRAD"):
-            calls.append(product(x.T, dout, k["Y@GRAD"].reshape(y.shape)))
-        return sequence(calls)
+            wanted.append((x.T, dout, k["Y@GRAD"].reshape(y.shape)))
+        return products(wanted)
 
 
 def folded(k):
@@ -138,22 +138,24 @@ def grad_product(k):
     left, right = turned(x) if factors.turn_x else x, turned(y) if factors.turn_y else y
     for_x = (right, turned(dout)) if factors.turn_x else (dout, turned(right))
     for_y = (turned(dout), left) if factors.turn_y else (turned(left), dout)
-    calls = [_side(k, "X@GRAD", x.shape, for_x, factors.alpha), _side(k, "Y@GRAD", y.shape, for_y, factors.alpha)]
-    return sequence([call for call in calls if call is not None])
+    sides = [_side(k, slot, shape, factors, pair) for slot, shape, pair in
+             (("X@GRAD", x.shape, for_x), ("Y@GRAD", y.shape, for_y)) if k.has(slot)]
+    multiply, after = products([side for side, _ in sides]), [call for _, calls in sides for call in calls]
+    return sequence([multiply, *after])
 
 
-def _side(k, slot, shape, factors, alpha):
-    """The call that writes one side's gradient, given the two factors that make it."""
-    if not k.has(slot):
-        return None
-    (one, other), xp = factors, k.xp
-    target = k[slot].reshape(shape)
+def _side(k, slot, shape, factors, pair):
+    """One side's gradient: the product to make, and the calls that finish it."""
+    (one, other), xp = pair, k.xp
+    target, after = k[slot].reshape(shape), []
     full = stretched(one.shape[:-2], other.shape[:-2]) + tuple(shape[-2:])
-    if tuple(full) == tuple(shape):
-        return scaled(xp, product(one, other, target), target, alpha)
-    piece, write = k.scratch(full, target.dtype), reducer(k, slot, full, shape)
-    multiply = product(one, other, piece)
-    return scaled(xp, lambda: (multiply(), write(piece)), target, alpha)
+    out = target
+    if tuple(full) != tuple(shape):
+        out, write = k.scratch(full, target.dtype), reducer(k, slot, full, shape)
+        after.append(lambda: write(out))
+    if factors.alpha != 1.0:
+        after.append(lambda: xp.multiply(target, factors.alpha, target))
+    return (one, other, out), after
 
 
 @op("matmul", "X Y", attrs={"transpose_X": False, "transpose_Y": False, "alpha": 1.0}, grad_reads="X Y")
