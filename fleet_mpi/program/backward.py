@@ -6,6 +6,7 @@ times gets several contributions, summed by a ``sum`` op when its gradient is fi
 
 from collections import Counter
 
+from fleet_mpi import notices
 from fleet_mpi.errors import NotBuilt, ProgramError
 from fleet_mpi.program.program import outside_names
 from fleet_mpi.program.registry import FORWARD, GRAD, find, grad_name
@@ -71,6 +72,8 @@ class Walk:
         self.renamed = {}   # variable -> its recomputed copy, for what a grad op reads
         self.wanted = set()
         self.rewritten = set()  # variables that get a value more than once
+        self.positions = {id(op): position for position, op in enumerate(block.ops)}
+        self.writers = {}   # variable -> the op that writes it last before the backward pass
         self.counts = {}    # variable -> contributions named so far
         self.clipped = set()
 
@@ -94,6 +97,7 @@ class Walk:
         for op in self.block.ops:
             if Role(op.attrs.get("op_role", 0)) & (Role.Optimize | Role.LRSched | Role.Backward):
                 continue
+            self.writers.update(dict.fromkeys(op.output_arg_names, op))
             if self.wanted.intersection(_reads(op)):
                 forward.append(op)
                 self.wanted.update(name for name in op.output_arg_names if self._may_flow(name))
@@ -134,6 +138,7 @@ class Walk:
         reads = {slot: [self.renamed.get(name, name) for name in (op.inputs.get(slot) or op.outputs.get(slot) or [])]
                  for slot in definition.grad_reads}
         inputs = {slot: names for slot, names in reads.items() if names}
+        self._warn_of_changed(op, inputs)
         inputs.update({slot + GRAD: names for slot, names in grads.items() if any(names)})
         takes = find(op.type + "_grad").outputs
         outputs = {slot + GRAD: [self.contribution(name) for name in names]
@@ -148,6 +153,16 @@ class Walk:
             for name, grad in zip(names, outputs.get(slot + GRAD, ())):
                 if grad:
                     self.add(name, grad, made)
+
+    def _warn_of_changed(self, op, inputs):
+        """Say which values the gradient of an op will not find as the op found them (as in the original)."""
+        for slot, names in inputs.items():
+            for name in names:
+                writer = self.writers.get(name, op)
+                is_later = self.positions[id(writer)] > self.positions[id(op)]
+                if is_later or slot in op.inputs and name in op.output_arg_names:
+                    notices.once(("changed", op.where(), name), f"{op}: its gradient reads {name!r} after {writer} "
+                                 f"changed it, so it may be wrong: let that one write another variable")
 
     def contribution(self, name):
         """A new name for one contribution to a variable's gradient; empty where none is wanted."""

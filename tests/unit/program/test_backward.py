@@ -131,3 +131,21 @@ def test_a_second_walk_leaves_the_gradients_of_the_first_alone():
     second, = gradients([hidden, mul(hidden, hidden)], [w])
     assert first.name == second.name == "w@GRAD"
     np.testing.assert_allclose(run([first])[0], (2 * X * X * [1, 2] + X).sum(0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("type, is_said", [("square", True), ("tanh", False), ("scale", False)])
+def test_a_value_that_is_gone_when_its_gradient_is_due_is_said(type, is_said, capsys):
+    """The gradient of square reads its input, that of tanh its output, that of scale nothing."""
+    hidden = mul(data("x", [-1, 2]), parameter("w", [1, 2]))
+    default_main_program().global_block().append_op(type, {"X": hidden}, {"Out": hidden})
+    append_backward(mean(hidden))
+    assert (f"op '{type}'" in capsys.readouterr().err) is is_said
+
+
+def test_a_factor_that_is_counted_up_behind_its_use_is_said(capsys):
+    counter = default_main_program().global_block().create_var(name="counter", shape=[1], persistable=True)
+    hidden = mul(mul(data("x", [-1, 2]), parameter("w", [1, 2])), counter)
+    default_main_program().global_block().append_op("increment", {"X": counter}, {"Out": counter})
+    append_backward(mean(hidden))
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "reads 'counter' after op 'increment'" in said
