@@ -57,7 +57,12 @@ def _parts(left, right, out):
     if out.ndim != 2:
         return whole
     if out.shape[0] > PIECE:
-        return [(left[some], right, out[some]) for some in threads.pieces(out.shape[0], PIECE)]
+        return [(left[some], right, out[some]) for some in _even_pieces(out.shape[0])]
     if out.shape[1] > PIECE:
-        return [(left, right[:, some], out[:, some]) for some in threads.pieces(out.shape[1], PIECE)]
+        return [(left, right[:, some], out[:, some]) for some in _even_pieces(out.shape[1])]
     return whole
+
+
+def _even_pieces(count):
+    """As few slices of at most PIECE as there can be, of equal size: 400 rows as 200 and 200, not 256 and 144."""
+    return threads.pieces(count, -(-count // -(-count // PIECE)))
