@@ -18,7 +18,8 @@ from fleet_mpi.program.feeding import FedSequence, as_feed, feed_meta
 from fleet_mpi.program.fetched import fetched
 from fleet_mpi.program.memory import Arena
 from fleet_mpi.program.places import default_place
-from fleet_mpi.program.plan import Clock, make_plan
+from fleet_mpi.program.frame import Clock
+from fleet_mpi.program.plan import make_plan
 from fleet_mpi.program.program import Program, default_main_program
 
 

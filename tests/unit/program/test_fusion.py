@@ -12,7 +12,7 @@ from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.math import elementwise_add
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.plan import live_ops
+from fleet_mpi.program.liveness import live_ops
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.scope import Scope, global_scope, scope_guard
 
