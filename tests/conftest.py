@@ -1,11 +1,16 @@
 """What every test starts from: empty programs and scope, nothing said yet, and the logger as it was."""
 
 import logging
+import os
 
 import pytest
 from building import from_scratch
 
 from fleet_mpi import notices
+
+# Programs without a seed of their own, here and in the processes that tests start, draw the same at every run of
+# the suite: a failure can be repeated. Another value may be set in the environment.
+os.environ.setdefault("FLEET_MPI_SEED", "20")
 
 
 @pytest.fixture(autouse=True)
