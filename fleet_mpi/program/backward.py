@@ -95,7 +95,7 @@ class Walk:
                        and name not in self.stopped}
         forward = []
         for op in self.block.ops:
-            if Role(op.attrs.get("op_role", 0)) & (Role.Optimize | Role.LRSched | Role.Backward):
+            if op.trains:
                 continue
             self.writers.update(dict.fromkeys(op.output_arg_names, op))
             if self.wanted.intersection(_reads(op)):

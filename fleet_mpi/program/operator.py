@@ -4,6 +4,7 @@ import os
 import sys
 
 from fleet_mpi.errors import ProgramError, nearest
+from fleet_mpi.program.types import Role
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _EXAMPLES = os.path.join(_PACKAGE, "examples")
@@ -98,6 +99,16 @@ class Operator:
         for slots in (self.inputs, self.outputs, self.attrs.get("forward_vars", {})):
             _rename(slots, old, new)
         self.block.program.touch()
+
+    @property
+    def role(self):
+        """What the op is for."""
+        return Role(self.attrs.get(ROLE, 0))
+
+    @property
+    def trains(self):
+        """Whether the op computes gradients, updates parameters or sets a learning rate."""
+        return bool(self.role & (Role.Backward | Role.Optimize | Role.LRSched))
 
     def where(self):
         """``train.py:12``: the line of the script that made the op."""

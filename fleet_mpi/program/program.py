@@ -168,9 +168,8 @@ def copy_op(op, block):
 
 def freeze_for_test(program):
     """Drop what trains (backward, optimize, lr schedule) and set ``is_test`` where an op has it."""
-    trains = Role.Backward | Role.Optimize | Role.LRSched
     for block in program.blocks:
-        block.ops = [op for op in block.ops if not Role(op.attrs.get("op_role", 0)) & trains]
+        block.ops = [op for op in block.ops if not op.trains]
         for op in block.ops:
             if "is_test" in op.attrs:
                 op.attrs["is_test"] = True

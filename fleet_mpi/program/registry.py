@@ -322,7 +322,7 @@ def infer_at_build(op):
     """Infer the outputs of an op that was just added; errors name the op and the script's line."""
     call = BuildCall(op)
     infer(call)
-    if call.op.attrs.get("op_role", 0) == 0 and not any(
+    if call.op.role == 0 and not any(
             is_float(var._dtype) for var in _outputs(op) if var._dtype is not None):
         for var in _outputs(op):
             var.stop_gradient = True

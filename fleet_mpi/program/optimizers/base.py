@@ -220,6 +220,8 @@ def persistable(name, shape, dtype, value):
 @contextmanager
 def programs_of(loss, startup_program):
     """Within the block layers write into the loss's program, and into the startup program given, if any."""
+    if not isinstance(loss, Variable):
+        raise UsageError(f"minimize: expected the loss variable, got {type(loss).__name__} {loss!r}")
     with programs.program_guard(loss.block.program, startup_program):
         yield
 

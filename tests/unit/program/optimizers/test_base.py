@@ -188,3 +188,8 @@ def test_a_schedule_of_another_program_is_refused():
 def test_eager_methods_say_what_to_use(method):
     with pytest.raises(NotBuilt, match="minimize"):
         getattr(SGD(0.1), method)()
+
+
+def test_a_loss_that_is_no_variable_is_refused():
+    with pytest.raises(UsageError, match="loss variable, got str 'loss'"):
+        SGD(0.1).minimize("loss")
