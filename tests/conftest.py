@@ -3,6 +3,7 @@
 import logging
 import os
 
+import hypothesis
 import pytest
 from building import from_scratch
 
@@ -11,6 +12,9 @@ from fleet_mpi import notices
 # Programs without a seed of their own, here and in the processes that tests start, draw the same at every run of
 # the suite: a failure can be repeated. Another value may be set in the environment.
 os.environ.setdefault("FLEET_MPI_SEED", "20")
+# No deadline: the machine is shared, and a kernel may be compiled in an example. The same examples at every run.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)
