@@ -7,10 +7,14 @@ from fleet_mpi import settings
 from fleet_mpi.kernels.random import key_of
 
 
-@functools.lru_cache(maxsize=None)
 def job_seed():
     """The seed that stands for 0: FLEET_MPI_SEED, or a fresh one for this process."""
-    return settings.get("FLEET_MPI_SEED") or int.from_bytes(os.urandom(7), "little") + 1
+    return settings.get("FLEET_MPI_SEED") or _fresh_seed()
+
+
+@functools.lru_cache(maxsize=None)
+def _fresh_seed():
+    return int.from_bytes(os.urandom(7), "little") + 1
 
 
 def op_key(call, seed=0):
