@@ -3,7 +3,10 @@
 Data is [batch, channel, (depth,) height, width]; the layouts with the channel last are transposed on the way.
 """
 
+import functools
+
 from fleet_mpi.kernels import convolution as kernels
+from fleet_mpi.kernels import summing
 from fleet_mpi.program.registry import op
 
 ATTRS = {"strides": [1, 1], "paddings": [0, 0], "dilations": [1, 1], "groups": 1, "padding_algorithm": "EXPLICIT",
@@ -149,8 +152,9 @@ def _add_bias(k, out):
     return lambda: xp.add(out, spread, out)
 
 
-def run_gradients(k):
-    """One kernel for each wanted gradient."""
+def run_gradients(k, transposed=False):
+    """One kernel for each wanted gradient; a transposed convolution's are those with data and output exchanged."""
+    for_data = kernels.conv_forward if transposed else kernels.conv_backward_data
     last = is_channel_last(k)
     x, fill = channel_first_copy(k, k["Input"], last)
     dout, fill_dout = channel_first_copy(k, k["Output@GRAD"], last)
@@ -158,19 +162,18 @@ def run_gradients(k):
     calls = [fill, fill_dout]
     if k.has("Input@GRAD"):
         dx, empty = channel_first_copy(k, k["Input@GRAD"], last, fill=False)
-        calls += [kernels.conv_backward_data(dout, k["Filter"], dx, *shape.arguments), empty]
+        calls += [for_data(dout, k["Filter"], dx, *shape.arguments), empty]
     if k.has("Filter@GRAD"):
-        calls.append(kernels.conv_backward_weight(x, dout, k["Filter@GRAD"], *shape.arguments))
+        seen, given = (dout, x) if transposed else (x, dout)
+        calls.append(kernels.conv_backward_weight(seen, given, k["Filter@GRAD"], *shape.arguments))
     return chain(*calls, _bias_gradient(k, dout))
 
 
 def _bias_gradient(k, dout):
-    dbias, xp = k["Bias@GRAD"], k.xp
+    dbias = k["Bias@GRAD"]
     if dbias is None:
         return None
-    axes = (0,) + tuple(range(2, dout.ndim))
-    line = dbias.reshape(-1)
-    return lambda: xp.sum(dout, axis=axes, out=line)
+    return functools.partial(summing.sum_of_channels.pick(dout), dout.reshape(*dout.shape[:2], -1), dbias.reshape(-1))
 
 
 class Convolution:
@@ -214,17 +217,7 @@ class TransposedConvolution:
 
     def grad(k):
         """A convolution of the output's gradient, and the weight gradient with data and output exchanged."""
-        last = is_channel_last(k)
-        x, fill = channel_first_copy(k, k["Input"], last)
-        dout, fill_dout = channel_first_copy(k, k["Output@GRAD"], last)
-        shape = Shape(k, x.shape, k.shape("Filter"))
-        calls = [fill, fill_dout]
-        if k.has("Input@GRAD"):
-            dx, empty = channel_first_copy(k, k["Input@GRAD"], last, fill=False)
-            calls += [kernels.conv_forward(dout, k["Filter"], dx, *shape.arguments), empty]
-        if k.has("Filter@GRAD"):
-            calls.append(kernels.conv_backward_weight(dout, x, k["Filter@GRAD"], *shape.arguments))
-        return chain(*calls, _bias_gradient(k, dout))
+        return run_gradients(k, transposed=True)
 
 
 op("conv2d_transpose", "Input Filter Bias?", "Output", attrs={**ATTRS, "output_size": []}, **READS)(
