@@ -4,6 +4,7 @@ Data is [batch, channel, (depth,) height, width]; the layouts with the channel l
 """
 
 import functools
+import math
 
 from fleet_mpi.kernels import convolution as kernels
 from fleet_mpi.kernels import summing
@@ -173,7 +174,8 @@ def _bias_gradient(k, dout):
     dbias = k["Bias@GRAD"]
     if dbias is None:
         return None
-    return functools.partial(summing.sum_of_channels.pick(dout), dout.reshape(*dout.shape[:2], -1), dbias.reshape(-1))
+    return functools.partial(summing.sum_of_channels.pick(dout), dout.reshape(*dout.shape[:2], math.prod(dout.shape[2:])),
+                             dbias.reshape(-1))
 
 
 class Convolution:

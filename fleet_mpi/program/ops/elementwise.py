@@ -65,7 +65,8 @@ def reducer(k, slot, value_shape, aligned_shape):
         return lambda value: kernel(value.reshape(-1, flat.size), flat)
     if axes == (0, *range(2, len(shape))):  # all but the second: the bias of a convolution
         kernel, flat = summing.sum_of_channels.pick(target), target.reshape(-1)
-        return lambda value: kernel(value.reshape(len(value), flat.size, -1), flat)
+        folded = (value_shape[0], flat.size, math.prod(value_shape[2:]))  # said in full: a batch may be empty
+        return lambda value: kernel(value.reshape(folded), flat)
     summed = target.reshape(tuple(n for i, n in enumerate(shape) if i not in axes))
     return lambda value: xp.sum(value, axis=axes, out=summed)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.backward import append_backward
+from fleet_mpi.program.backward import append_backward, gradients
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers import loss, metric, nets, nn
 from fleet_mpi.program.layers.data import data
@@ -227,3 +227,14 @@ def test_a_dropout_that_is_computed_again_for_the_gradient_drops_the_same_elemen
     one, other = (executor.run(program, feed=feed, fetch_list=["fc_0.w_0@GRAD"])[0]
                   for program in (default_main_program(), plain))
     np.testing.assert_array_equal(one, other)
+
+
+def test_an_empty_batch_gives_a_bias_no_gradient():
+    x = data("x", [2, 5, 5])
+    out = nn.conv2d(x, num_filters=3, filter_size=3)
+    bias = default_main_program().all_parameters()[1]
+    grad, = gradients([out], [bias])
+    executor = Executor()
+    executor.run(default_startup_program())
+    got, = executor.run(feed={"x": np.zeros((0, 2, 5, 5), "float32")}, fetch_list=[grad])
+    assert got.tolist() == [0, 0, 0]
