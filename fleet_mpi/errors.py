@@ -24,6 +24,18 @@ class EnvironmentProblem(FleetError, RuntimeError):
     exit_code = 3
 
 
+class PeerLost(FleetError, RuntimeError):
+    """Another rank has ended, or cannot be reached any more."""
+
+    exit_code = 4
+
+
+class Stalled(FleetError, TimeoutError):
+    """Another rank did not come, or did not answer, within the deadline; the text names it."""
+
+    exit_code = 5
+
+
 class CheckpointDamaged(FleetError, ValueError):
     """A saved file is not what it should be."""
 
@@ -34,6 +46,12 @@ class Diverged(FleetError, ArithmeticError):
     """A value became NaN or infinite where that was to be watched."""
 
     exit_code = 7
+
+
+class Preempted(FleetError):
+    """The machine is wanted for something else; the state was saved: please start the job again."""
+
+    exit_code = 75
 
 
 class ProgramError(UsageError):

@@ -44,8 +44,23 @@ TABLE = (
     Setting("PADDLE_PSERVERS_IP_PORT_LIST", str, "", "the servers' labels, host:port, comma separated"),
     Setting("POD_IP", str, "", "this server's host in that list"),
     Setting("PADDLE_PORT", str, "", "this server's port in that list"),
-    Setting("OMPI_COMM_WORLD_SIZE", int, 1, "how many processes Open MPI's mpirun started together"),
-    Setting("PMI_SIZE", int, 1, "how many processes MPICH's mpirun started together"),
+    Setting("PADDLE_PSERVER_ID", int, -1, "the number of this server; unset: its place in that list"),
+    Setting("PADDLE_TRAINING_ROLE", str, "", "as TRAINING_ROLE, in jobs without servers: TRAINER"),
+    Setting("PADDLE_CURRENT_ENDPOINT", str, "", "the label of this worker"),
+    Setting("FLEET_MPI_SERVERS", int, 0,
+            "where MPI gives the roles: this many first ranks serve, all others work; 0: every even rank serves"),
+    Setting("FLEET_MPI_SERVER_RATIO", str, "",
+            "where MPI gives the roles: servers to workers as 1:3, so that every fourth rank, from rank 0 on, serves "
+            "(2:3: two servers, then three workers, and so on)"),
+    Setting("FLAGS_rpc_deadline", int, 180000,
+            "milliseconds that a rank waits for another one before it gives up and says for whom it waited"),
+    Setting("OMPI_COMM_WORLD_SIZE", int, 0, "how many processes Open MPI's mpirun started together"),
+    Setting("PMI_SIZE", int, 0, "how many processes MPICH's mpirun started together"),
+    Setting("PMI_RANK", int, -1, "set where MPICH's mpirun, or srun with pmi2, started this process"),
+    Setting("PMIX_RANK", int, -1, "set where Open MPI's mpirun, or srun with pmix, started this process"),
+    Setting("MPI_LOCALRANKID", int, -1, "set where MPICH's or Intel's mpirun started this process"),
+    Setting("PALS_RANKID", int, -1, "set where Cray's launcher started this process"),
+    Setting("SLURM_STEP_NUM_TASKS", int, 0, "how many processes srun started together"),
 )
 
 _BY_NAME = {setting.name: setting for setting in TABLE}

@@ -15,6 +15,7 @@ LAYERS = (
     {"errors"},
     {"settings", "arrays"},
     {"notices"},
+    {"ranks"},
     {"kernels", "cluster"},
     {"update_rules"},
     {"program", "placement", "wire"},

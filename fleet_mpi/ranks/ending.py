@@ -1,0 +1,168 @@
+"""How a process of a job ends: a failure takes all ranks down with one sentence, an end in order says goodbye first.
+
+Left alone, MPI hangs when one rank raises or exits with a code: the others wait for it, and it waits in
+MPI_Finalize for them. So exceptions (of threads too) and exit codes are watched and end in ``abort``.
+Knows no MPI: ``abort(code)`` is handed in, None where the process is alone.
+
+What cannot be seen under plain ``python``: a bare ``raise SystemExit(3)`` looks like an end in order until the
+launcher gets the code (``python -m fleet_mpi`` does see it); ``os._exit`` and signals are seen by the launcher only.
+"""
+
+import atexit
+import builtins
+import sys
+import threading
+import time
+
+from fleet_mpi.errors import FleetError
+
+_EXIT_NAMES = ((sys, "exit"), (builtins, "exit"), (builtins, "quit"))
+_INTERRUPTED = 130  # as a shell counts SIGINT
+_TOLD_ELSEWHERE_S = 2
+
+
+class _Watch:
+    """What this process's ending needs to know; one per process."""
+
+    def __init__(self):
+        self.hooked = False
+        self.abort = None
+        self.name = lambda: ""
+        self.code = 0
+        self.before = {}
+        self.farewells = []
+
+
+_watch = _Watch()
+
+
+def guard(abort, name):
+    """Watch exceptions and exit codes from now on; may be called again with another ``abort``.
+
+    ``abort(code)`` ends all ranks and does not return; None: this process is alone, and only the exit code
+    of this package's errors is seen to. ``name()`` says who this is: rank, role, host, step.
+    """
+    _watch.abort, _watch.name = abort, name
+    if not _watch.hooked:
+        _watch.hooked = True
+        _watch.before["excepthook"] = sys.excepthook
+        sys.excepthook = _main_failed
+    if abort is not None and "threads" not in _watch.before:
+        _watch.before["threads"] = threading.excepthook
+        threading.excepthook = _thread_failed
+        for place, called in _EXIT_NAMES:
+            if hasattr(place, called):  # ``python -S`` has no exit and quit
+                _watch.before[place, called] = getattr(place, called)
+                setattr(place, called, _exit)
+        atexit.register(_at_end)
+
+
+def release():
+    """Take all hooks away again: for tests, and for hosts of several jobs that see to failures themselves."""
+    sys.excepthook = _watch.before.get("excepthook", sys.excepthook)
+    threading.excepthook = _watch.before.get("threads", threading.excepthook)
+    for place, called in _EXIT_NAMES:
+        if (place, called) in _watch.before:
+            setattr(place, called, _watch.before[place, called])
+    atexit.unregister(_at_end)
+    _watch.__init__()
+
+
+def at_exit(callback):
+    """Call this when the process ends in order, before MPI_Finalize; the last one given comes first."""
+    _watch.farewells.append(callback)
+    if _watch.abort is None:
+        atexit.unregister(_at_end)
+        atexit.register(_at_end)
+
+
+def remember(code):
+    """Note what SystemExit carries: a process that ends with it has failed unless it is None or 0."""
+    _watch.code = exit_code(code)
+
+
+def exit_code(code):
+    """The number the system gets for what SystemExit carries."""
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def sentence(error):
+    """One line that says who failed and why."""
+    name = _watch.name()
+    cause = error if isinstance(error, str) else f"{type(error).__name__}: {error}".removesuffix(": ")
+    return f"fleet_mpi: {name}: {cause}\n" if name else f"fleet_mpi: {cause}\n"
+
+
+def stop(code):
+    """End all ranks with this code, after everything written so far; returns where this process is alone."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass  # closed, or gone: the job must end all the same
+    if _watch.abort is not None:
+        _watch.abort(code)
+
+
+def _fail(error, show):
+    """Show the error, then its sentence, and end the job with its code."""
+    if getattr(error, "told_by_rank_0", False):
+        # All ranks found the same fault in the same table: one sentence is enough, if rank 0 comes to say it.
+        time.sleep(_TOLD_ELSEWHERE_S)
+    show()
+    sys.stderr.write(sentence(error))
+    code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else getattr(error, "exit_code", 1)
+    stop(code if isinstance(error, FleetError) or code == _INTERRUPTED else 1)
+
+
+def _main_failed(kind, error, trace):
+    before = _watch.before["excepthook"]
+    if _watch.abort is not None:
+        _fail(error, lambda: before(kind, error, trace))
+    before(kind, error, trace)
+    if isinstance(error, FleetError):
+        # The interpreter ends with 1 after an exception, but takes the code of a SystemExit raised by the hook.
+        raise SystemExit(error.exit_code)
+
+
+def _thread_failed(failed):
+    if failed.exc_type is SystemExit or _watch.abort is None:
+        _watch.before["threads"](failed)  # the end of a thread is not the end of a job
+        return
+    _fail(failed.exc_value, lambda: _watch.before["threads"](failed))
+
+
+class _Exit(SystemExit):
+    """A SystemExit that notices when the interpreter, and no Python code, asks for its code: the process does end.
+
+    One that the script catches leaves no trace.
+    """
+
+    @property
+    def code(self):
+        """What ``exit`` was given."""
+        code = self.args[0] if len(self.args) == 1 else self.args or None
+        if sys._getframe().f_back is None:
+            remember(code)
+        return code
+
+
+def _exit(code=None):
+    """sys.exit, exit and quit: leave the program by SystemExit."""
+    raise _Exit(code)
+
+
+def _at_end():
+    """The process ends: with goodbyes if in order, else with the job."""
+    if _watch.code and _watch.abort is not None:
+        sys.stderr.write(sentence(f"exit code {_watch.code}"))
+        stop(_watch.code)
+    while _watch.farewells:
+        farewell = _watch.farewells.pop()
+        try:
+            farewell()
+        except BaseException as error:
+            shown = error
+            _fail(error, lambda: sys.__excepthook__(type(shown), shown, shown.__traceback__))

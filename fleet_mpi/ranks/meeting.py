@@ -1,0 +1,186 @@
+"""Ranks come together: every wait is polled, has a deadline, and knows whom it waits for.
+
+Collectives here begin with a meeting through the first rank, which learns who is missing, and whether all
+ask for the same thing; then arrays move by buffer. Nothing is pickled: arrays travel as npy, other values
+as JSON. Knows communicators by their methods only.
+"""
+
+import io
+import json
+import struct
+import time
+
+import numpy as np
+
+from fleet_mpi import settings
+from fleet_mpi.errors import EnvironmentProblem, Stalled, UsageError
+
+# Just below 32767, the largest tag that every MPI takes: a script's own messages use small ones.
+_ARRIVED, _RECORD, _TABLE = 32701, 32702, 32703
+
+_SPIN_S = 0.002          # after that long without news a waiting rank sleeps between looks
+_LONGEST_SLEEP_S = 0.005
+_GRACE_S = 10            # how much longer the others wait for the first rank, which names the missing one
+_ROUND_BYTES = 1 << 28   # of all ranks together: counts and displacements stay far below 2^31
+_CALL = struct.Struct("<q120s")
+
+MODES = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+def deadline_s():
+    """How long a wait for other ranks may last, in seconds."""
+    milliseconds = settings.get("FLAGS_rpc_deadline")
+    if milliseconds <= 0:
+        raise EnvironmentProblem(f"FLAGS_rpc_deadline={milliseconds}: expected a positive number of milliseconds")
+    return milliseconds / 1000
+
+
+def finish(pending, seconds):
+    """Poll requests, {whom: request}, until all are done or ``seconds`` have passed; returns those not done."""
+    begun, pause = time.monotonic(), 0.0
+    while True:
+        pending = {whom: request for whom, request in pending.items() if not request.Test()}
+        waited = time.monotonic() - begun
+        if not pending or waited > seconds:
+            return pending
+        if waited > _SPIN_S:
+            pause = min(_LONGEST_SLEEP_S, pause * 1.5 + 50e-6)
+        time.sleep(pause)
+
+
+def meet(comm, mine, what, named):
+    """Collective: the bytes ``mine`` of every rank of ``comm``, of one length, in rank order.
+
+    Stalled says who has not come after the deadline. ``named(rank)`` is how a rank is called in that sentence.
+    """
+    if comm.size == 1:
+        return [bytes(mine)]
+    mine = np.frombuffer(mine, np.uint8)
+    table = np.zeros((comm.size, mine.size), np.uint8)
+    if comm.rank == 0:
+        table[0] = mine
+        _receive_all(comm, table, what, named)
+    else:
+        _ask_first(comm, mine, table, what, named)
+    return [row.tobytes() for row in table]
+
+
+def _receive_all(comm, table, what, named):
+    others, nothing = range(1, comm.size), np.zeros(1, np.uint8)
+    marks = {rank: comm.Isend(nothing, rank, _ARRIVED) for rank in others}
+    coming = {rank: comm.Irecv(table[rank], rank, _RECORD) for rank in others}
+    _all_or_stalled(coming, deadline_s(), what, named)
+    sent = {(rank, "table"): comm.Isend(table, rank, _TABLE) for rank in others}
+    left = finish({**marks, **sent}, deadline_s())
+    if left:
+        raise Stalled(f"{what}: the answer to the other ranks was not taken within {deadline_s():g} s")
+
+
+def _ask_first(comm, mine, table, what, named):
+    # The first rank's mark tells "it has not come" from "it waits, as I do, for another": only then is the
+    # sentence about the right rank.
+    sent = comm.Isend(mine, 0, _RECORD)
+    _all_or_stalled({0: comm.Irecv(np.zeros(1, np.uint8), 0, _ARRIVED)}, deadline_s(), what, named)
+    _all_or_stalled({0: comm.Irecv(table, 0, _TABLE)}, deadline_s() + _GRACE_S, what, named)
+    _all_or_stalled({0: sent}, deadline_s(), what, named)
+
+
+def _all_or_stalled(pending, seconds, what, named):
+    left = finish(pending, seconds)
+    if left:
+        names = ", ".join(named(rank) for rank in sorted(left))
+        raise Stalled(f"{what}: still waiting for {names} after {seconds:g} s (FLAGS_rpc_deadline); every rank concerned "
+                      f"must come here")
+
+
+def barrier(comm, named):
+    """Collective: returns when all ranks of ``comm`` have come."""
+    _agree(comm, "barrier", 0, named)
+
+
+def all_gather(comm, value, named):
+    """Collective: every rank's value (array, number, text, list, dict or None), in rank order."""
+    mine = np.frombuffer(pack(value), np.uint8)
+    sizes = _agree(comm, "all_gather", mine.size, named)
+    received = [np.empty(size, np.uint8) for size in sizes]
+    piece = max(1, _ROUND_BYTES // comm.size)
+    for start in range(0, max(sizes), piece):
+        counts = [max(0, min(size - start, piece)) for size in sizes]
+        together = np.empty(sum(counts), np.uint8)
+        places = np.concatenate(([0], np.cumsum(counts)[:-1])).tolist()
+        _transfer(comm.Iallgatherv(mine[start:start + piece], [together, (counts, places)]), "all_gather", comm, named)
+        for array, count, place in zip(received, counts, places):
+            array[start:start + count] = together[place:place + count]
+    return [unpack(array.tobytes()) for array in received]
+
+
+def all_reduce(comm, array, mode, named):
+    """Collective: all ranks' arrays combined element by element, in rank order, so that the bits are always the same."""
+    combine = mode_named(mode)
+    array = _numeric(array)
+    flat = np.ascontiguousarray(array).reshape(-1)
+    _agree(comm, f"all_reduce {mode} of {array.dtype} {list(array.shape)}", flat.nbytes, named)
+    result = np.empty_like(flat)
+    piece = max(1, _ROUND_BYTES // comm.size // max(1, flat.itemsize))
+    for start in range(0, flat.size, piece):
+        mine = flat[start:start + piece]
+        together = np.empty((comm.size, mine.nbytes), np.uint8)
+        _transfer(comm.Iallgather(mine.view(np.uint8), together), "all_reduce", comm, named)
+        rows = together.view(flat.dtype)
+        total = result[start:start + piece]
+        total[...] = rows[0]
+        for row in rows[1:]:
+            combine(total, row, out=total)
+    return result.reshape(array.shape)
+
+
+def mode_named(mode):
+    """The function that combines two arrays in this mode."""
+    if mode not in MODES:
+        raise UsageError(f"all_reduce: mode must be sum, max or min, got {mode!r}")
+    return MODES[mode]
+
+
+def pack(value):
+    """A value as bytes: an array as npy, anything else as JSON."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        stream = io.BytesIO(b"N")
+        stream.seek(1)
+        np.save(stream, _numeric(value), allow_pickle=False)
+        return stream.getvalue()
+    try:
+        return b"J" + json.dumps(value).encode()
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"only arrays, numbers, texts, lists, dicts and None travel between ranks, got "
+                         f"{type(value).__name__}: {error}") from None
+
+
+def unpack(data):
+    """The value in bytes made by ``pack``; never executes what they say."""
+    if data[:1] == b"N":
+        return np.load(io.BytesIO(data[1:]), allow_pickle=False)
+    return json.loads(data[1:])
+
+
+def _agree(comm, call, size, named):
+    """Meet, and refuse when not all ranks ask for the same ``call``; returns every rank's size."""
+    calls = [_CALL.unpack(one) for one in meet(comm, _CALL.pack(size, call.encode()[:120]), call, named)]
+    texts = [text.rstrip(b"\0").decode(errors="replace") for _, text in calls]
+    for rank, text in enumerate(texts):
+        if text != texts[0]:
+            raise UsageError(f"{named(0)} calls {texts[0]} while {named(rank)} calls {text}: all must make the same calls "
+                             f"in the same order")
+    return [size for size, _ in calls]
+
+
+def _transfer(request, what, comm, named):
+    everybody = ", ".join(named(rank) for rank in range(comm.size) if rank != comm.rank)
+    if finish({0: request}, deadline_s()):
+        raise Stalled(f"{what}: all had come, but the transfer with {everybody} did not end within {deadline_s():g} s")
+
+
+def _numeric(array):
+    array = np.asarray(array)
+    if array.dtype.hasobject:
+        raise UsageError(f"only arrays of numbers or texts travel between ranks, got dtype {array.dtype}")
+    return array
