@@ -1,0 +1,154 @@
+"""Synchronous training: every step of all workers together is one round.
+
+A round's gradient is the sum over the workers that are still training, **in worker order**, times one over their
+number; the update is the one a single process would make with it. A worker that has no more data leaves, and the
+mean is over the others.
+"""
+
+import time
+
+import numpy as np
+
+
+class SyncWorker:
+    """The worker half: push, and wait for what the round leads to."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def after_backward(self, rows=()):
+        """One exchange; the parameters are the round's when it returns."""
+        self.client.collect(self.client.push_pull(rows))
+
+    def finish(self):
+        """Nothing is left to send."""
+
+
+class SyncServer:
+    """The server half: collects a round piece by piece."""
+
+    def start(self, server):
+        """Get ready to serve."""
+        self.server = server
+        self._new_round()
+
+    def _new_round(self):
+        self.pushes, self.first_came = {}, None
+        self.pieces_in = [0] * len(self.server.image.pieces)
+        self.complete, self.mean_of, self.sends = set(), None, {}
+
+    def on_piece(self, push, number):
+        """A piece of one worker's gradients is here."""
+        self._note(push)
+        self.pieces_in[number] += 1
+        if not self._at_once():
+            self._try_piece(number)
+
+    def on_push(self, push):
+        """All of one worker's gradients are here."""
+        self._note(push)
+        self.complete.add(push.worker)
+        self._try_round()
+
+    def on_leave(self, worker):
+        """The round may be complete without this worker."""
+        if self.pushes and not self._at_once():
+            for number in range(len(self.pieces_in)):
+                self._try_piece(number)
+        self._try_round()
+
+    def on_pull(self, worker, header):
+        """Parameters as the last round left them."""
+        self.server.answer_values(self.server.inboxes[worker], self.server.table.params)
+
+    def late(self, longest):
+        """The workers that the others have been waiting for too long."""
+        if self.first_came is None or time.monotonic() - self.first_came < longest:
+            return []
+        return sorted(self.server.active - self.complete)
+
+    def _note(self, push):
+        if push.worker not in self.pushes:
+            self.pushes[push.worker] = push
+            self.first_came = self.first_came or time.monotonic()
+
+    def _at_once(self):
+        """Whether pieces wait for the whole: small images, norms, rows."""
+        return len(self.pieces_in) < 2 or self.server.table.needs_norms
+
+    def _contributors(self):
+        return [self.pushes[worker] for worker in sorted(self.pushes)]
+
+    def _try_piece(self, number):
+        """Average, update and send a piece that all workers of the round have brought."""
+        if len(self.pushes) < len(self.server.active) or self.pieces_in[number] != len(self.pushes):
+            return
+        if number in self.sends:
+            return
+        self._begin_update()
+        self._average(number)
+        for call in self.server.bound(self.mean_of.image)[number]:
+            call()
+        self.sends[number] = [one for push in self._contributors() if push.wants_values
+                              for one in self._send_piece(push, number)]
+
+    def _send_piece(self, push, number):
+        if push.worker not in self.announced:
+            self.announced.add(push.worker)
+            self.server.begin_values(push.inbox)
+        return self.server.send_piece(push.inbox, number)
+
+    def _begin_update(self):
+        if self.mean_of is None:
+            pushes = self._contributors()
+            self.mean_of, self.announced = pushes[0], set()
+            self.server.set_rates(pushes[0])
+
+    def _average(self, number):
+        average([push.image for push in self._contributors()], self.server.image.ranges[number])
+
+    def _try_round(self):
+        if not self.pushes or len(self.complete) < len(self.server.active) or self.complete != set(self.pushes):
+            return
+        self._begin_update()
+        if not self._at_once():
+            self._end_round()
+            return
+        for number in range(len(self.pieces_in)):
+            self._average(number)
+        if self.server.table.needs_norms:
+            key = (0, self.mean_of.header.step)
+            self.server.exchange.run(key, self.server.table.update_with_norms(self.mean_of.image), self._end_round)
+            return
+        for calls in self.server.bound(self.mean_of.image):
+            for call in calls:
+                call()
+        self._end_round()
+
+    def _end_round(self):
+        pushes, was_piecewise = self._contributors(), not self._at_once()
+        self._update_rows(pushes)
+        self._new_round()
+        for push in pushes:
+            self.server.applied[push.worker] = push.header.step
+            if not push.wants_values:
+                self.server.answer(push.inbox)
+            elif was_piecewise:
+                push.inbox.release()
+            else:
+                self.server.answer_values(push.inbox, self.server.table.params)
+
+    def _update_rows(self, pushes):
+        for number, table in enumerate(self.server.row_tables):
+            table.update_mean([push.rows[number] for push in pushes])
+
+
+def average(images, ranges):
+    """Ranges (start, stop, dtype) of the first image become the mean: summed in order, then times 1/n."""
+    if len(images) == 1:
+        return
+    for begin, end, dtype in ranges:
+        total = images[0][begin:end].view(dtype)
+        for image in images[1:]:
+            np.add(total, image[begin:end].view(dtype), out=total)
+        np.multiply(total, 1.0 / len(images), out=total)

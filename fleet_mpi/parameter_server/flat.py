@@ -1,0 +1,159 @@
+"""Where variables lie in flat arrays of bytes, on a worker and on the servers.
+
+A worker has every dense variable whole, one after the other, each on a cache line: so its parameters are one
+array and its gradients another. What a server keeps of them, its *image*, is the list of its shards, laid out
+the same way. With one server both are the same; with several an image is made of runs of the worker's array.
+An image travels in *pieces*: one, or above ``protocol.PIECE`` bytes several, cut where runs are long, so that
+those need not be copied.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.wire import protocol
+
+ALIGNMENT = arrays.ALIGNMENT_BYTES
+
+
+def aligned(nbytes):
+    """The next multiple of a cache line."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+class FlatLayout:
+    """The place of every variable in a worker's flat arrays; ``variables`` have name, shape and dtype."""
+
+    def __init__(self, variables):
+        self.variables = {variable.name: variable for variable in variables}
+        self.starts, self.nbytes = {}, 0
+        for variable in variables:
+            self.starts[variable.name] = self.nbytes
+            self.nbytes += aligned(_bytes_of(variable))
+
+    def new_array(self):
+        """A flat array of zeros."""
+        flat = arrays.empty(self.nbytes, np.uint8)
+        flat[...] = 0
+        return flat
+
+    def views(self, flat):
+        """{name: the variable's array} over a flat array."""
+        return {name: flat[start:start + _bytes_of(self.variables[name])]
+                .view(self.variables[name].dtype).reshape(self.variables[name].shape)
+                for name, start in self.starts.items()}
+
+
+class Run(NamedTuple):
+    """Bytes that lie together in the worker's array and in the server's image."""
+
+    flat: int
+    image: int
+    nbytes: int
+
+
+class Piece(NamedTuple):
+    """Bytes ``start`` to ``stop`` of an image, sent as one message; ``runs`` are what they are in the flat array."""
+
+    start: int
+    stop: int
+    runs: tuple
+
+    def in_place(self, flat):
+        """The piece as a part of the flat array, or None where it must be gathered."""
+        if len(self.runs) != 1 or self.runs[0].nbytes != self.stop - self.start:
+            return None
+        return flat[self.runs[0].flat:self.runs[0].flat + self.runs[0].nbytes]
+
+    def gather(self, flat, staging):
+        """Copy from the flat array to ``staging``, which holds this piece."""
+        for run in self.runs:
+            start = run.image - self.start
+            staging[start:start + run.nbytes] = flat[run.flat:run.flat + run.nbytes]
+
+    def scatter(self, staging, flat):
+        """Copy back to the flat array."""
+        for run in self.runs:
+            start = run.image - self.start
+            flat[run.flat:run.flat + run.nbytes] = staging[start:start + run.nbytes]
+
+
+class ServerImage:
+    """What one server has of the flat array: its shards with their places, and the pieces it travels in."""
+
+    def __init__(self, layout, shards):
+        self.shards, self.starts, self.nbytes = tuple(shards), [], 0
+        runs = []
+        for shard in self.shards:
+            variable = layout.variables[shard.variable]
+            itemsize = np.dtype(variable.dtype).itemsize
+            flat = layout.starts[shard.variable] + shard.offset * itemsize
+            self.starts.append(self.nbytes)
+            _append_run(runs, Run(flat, self.nbytes, shard.size * itemsize), layout.nbytes)
+            self.nbytes += aligned(shard.size * itemsize)
+        self.dtypes = [np.dtype(layout.variables[shard.variable].dtype) for shard in self.shards]
+        self.pieces = _cut_into_pieces(runs, self.nbytes)
+        self.ranges = [self.typed_ranges(piece.start, piece.stop) for piece in self.pieces]
+
+    def view(self, image, index):
+        """The array of shard ``index`` within an image of bytes."""
+        shard, dtype = self.shards[index], self.dtypes[index]
+        start = self.starts[index]
+        return image[start:start + shard.size * dtype.itemsize].view(dtype).reshape(shard.shape)
+
+    def typed_ranges(self, start, stop):
+        """(start, stop, dtype) of the ranges of equal type within some bytes of the image."""
+        found = []
+        for begin, shard, dtype in zip(self.starts, self.shards, self.dtypes):
+            end = begin + shard.size * dtype.itemsize
+            if end <= start or begin >= stop:
+                continue
+            begin, end = max(begin, start), min(end, stop)
+            if found and found[-1][2] == dtype and aligned(found[-1][1]) == begin:
+                begin = found.pop()[0]
+            found.append((begin, end, dtype))
+        return found
+
+
+def _bytes_of(variable):
+    return int(np.prod(variable.shape, dtype=np.int64)) * np.dtype(variable.dtype).itemsize
+
+
+def _append_run(runs, run, flat_bytes):
+    """Add a run; one that goes on where the last one ended, on both sides, makes that one longer."""
+    if runs:
+        last = runs[-1]
+        end = aligned(last.image + last.nbytes)
+        if end == run.image and last.flat + (end - last.image) == run.flat:
+            runs[-1] = Run(last.flat, last.image, run.image + run.nbytes - last.image)
+            return
+    runs.append(run)
+
+
+def _cut_into_pieces(runs, nbytes):
+    if nbytes <= protocol.PIECE:
+        return [Piece(0, nbytes, tuple(runs))] if nbytes else []
+    pieces, short = [], []
+    for run in runs:
+        if run.nbytes >= protocol.LONG_RUN:
+            _close(pieces, short)
+            pieces += [Piece(part.image, part.image + part.nbytes, (part,)) for part in _parts(run)]
+        else:
+            if short and run.image + run.nbytes - short[0].image > protocol.PIECE:
+                _close(pieces, short)
+            short.append(run)
+    _close(pieces, short)
+    return pieces
+
+
+def _close(pieces, short):
+    """Let the short runs collected so far be one piece."""
+    if short:
+        pieces.append(Piece(short[0].image, short[-1].image + short[-1].nbytes, tuple(short)))
+        short.clear()
+
+
+def _parts(run):
+    for start in range(0, run.nbytes, protocol.PIECE):
+        yield Run(run.flat + start, run.image + start, min(protocol.PIECE, run.nbytes - start))

@@ -1,0 +1,298 @@
+"""A server's side: takes requests from all workers, hands pushes and pulls to the mode, answers.
+
+A state machine: ``advance`` does whatever is ready and never waits, ``serve`` calls it until the last worker has
+left. What happens with a push is the mode's business (``modes/``): it gets every piece as it arrives.
+"""
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.errors import FleetError, PeerLost, Stalled, UsageError
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.dense_table import DenseTable
+from fleet_mpi.parameter_server.exchange import Exchange
+from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
+from fleet_mpi.wire import protocol, waiting
+from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
+
+
+class Push:
+    """The gradients of one worker's step: an image of bytes that fills piece by piece, rates, and rows."""
+
+    def __init__(self, inbox, header, image, rates):
+        self.inbox, self.worker, self.header = inbox, inbox.index, header
+        self.image, self.rates, self.rows = image, rates, []
+
+    @property
+    def wants_values(self):
+        """Whether the worker asked for the parameters in return."""
+        return self.header.kind == Kind.PUSH_PULL
+
+
+class _Inbox:
+    """Receives one worker's requests, one after the other: the next one when this one is answered."""
+
+    def __init__(self, server, rank, index, room):
+        self.server, self.rank, self.index = server, rank, index
+        self.buffer = arrays.empty(room, np.uint8)
+        self.gradients = None  # for images longer than one message
+        self.busy = []         # sends that still read this inbox's arrays
+        self.body, self.on_part = [], None
+        self.pending = None
+        self.arm()
+
+    def arm(self):
+        """Wait for the next request."""
+        self.on_part = None
+        self.pending = self.server.transport.post_receive(self.rank, Channel.REQUEST, self.buffer)
+
+    def release(self, sends=()):
+        """This request's arrays are free once ``sends`` are over: take the next one then."""
+        self.busy = list(sends)
+        self.pending, self.on_part = None, None
+        if not self.busy:
+            self.arm()
+
+    def receive_body(self, targets, on_part):
+        """Receive a body into these arrays; ``on_part(number)`` is called as each is full, in order."""
+        post = self.server.transport.post_receive
+        self.pending, self.on_part, self.arrived = None, on_part, 0
+        self.body = [post(self.rank, Channel.REQUEST_BODY, target) for target in targets]
+
+    def advance(self):
+        """Do what is ready; returns whether anything was."""
+        if self.pending is not None:
+            if not self.pending.done():
+                return False
+            received, self.pending = self.pending.received, None
+            self.server.take(self, Header.unpack(self.buffer, received, self.server.name_of(self.rank)))
+            return True
+        if self.on_part is not None and self.arrived < len(self.body):
+            if not self.body[self.arrived].done():
+                return False
+            self.arrived += 1
+            self.on_part(self.arrived - 1)
+            return True
+        if self.busy and all(one.done() for one in self.busy):
+            self.busy = []
+            self.arm()
+            return True
+        return False
+
+    def inline(self, header):
+        """The inline part of the request."""
+        return self.buffer[HEADER_BYTES:HEADER_BYTES + header.inline]
+
+    def image_buffer(self, nbytes):
+        """Where gradients too long for one message go."""
+        if self.gradients is None:
+            self.gradients = arrays.empty(nbytes, np.uint8)
+        return self.gradients
+
+
+class Server:
+    """One server of a job. ``mode`` is the mode's server half; ``before_update`` moves schedules on by some steps."""
+
+    def __init__(self, transport, index, workers, servers, description, mode, fingerprint=None, name_of=str,
+                 before_update=None, largest=None):
+        self.transport, self.index, self.mode, self.name_of = transport, index, mode, name_of
+        self.description, self.fingerprint, self.before_update = description, fingerprint, before_update
+        self.largest = largest or protocol.LARGEST
+        layout = FlatLayout(description.placement.variables)
+        self.image = ServerImage(layout, description.placement.of_server(index))
+        names = {recipe.rate for recipe in description.recipes.values()} | set(description.rates)
+        self.rates = {name: np.zeros(1, description.rate_dtypes.get(name, np.float32)) for name in sorted(names)}
+        self.table = DenseTable(self.image, description.recipes, self.rates)
+        self.row_tables = [one.table(index, self.rates) for one in description.row_tables]
+        room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
+        self.inboxes = [_Inbox(self, rank, i, room) for i, rank in enumerate(workers)]
+        self.active = set(range(len(workers)))
+        self.applied = [0] * len(workers)   # pushes applied per worker
+        self.exchange = Exchange(transport, index, servers, name_of)
+        self.sending = []
+        self._bound = {}
+        self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
+                          Kind.PULL: self._pull, Kind.LEAVE: self._leave}
+        mode.start(self)
+
+    # ------------------------------------------------------------------ the loop
+
+    def serve(self):
+        """Serve until every worker has left."""
+        backoff = waiting.Backoff()
+        while self.active:
+            if self.advance():
+                backoff.wake()
+            elif backoff.rest() > waiting.SPIN:
+                self._check_patience()
+        waiting.wait_until(self._all_sent, lambda: f"{self.name_of(self.transport.rank)}: answers are not taken",
+                           self.transport)
+
+    def advance(self):
+        """Do what is ready; returns whether anything was. An error is told to the worker that asked."""
+        happened = self.exchange.advance()
+        for inbox in self.inboxes:
+            try:
+                happened = inbox.advance() or happened
+            except FleetError as error:
+                self._tell(error, [inbox.index])
+                raise
+        return happened
+
+    def _all_sent(self):
+        self.sending = [one for one in self.sending if not one.done()]
+        return not self.sending
+
+    def _check_patience(self):
+        """Name the worker that others have been waiting for, once the deadline is over."""
+        late = self.mode.late(waiting.deadline())
+        if late:
+            ranks = ", ".join(self.name_of(self.inboxes[worker].rank) for worker in late)
+            error = Stalled(f"{self.name_of(self.transport.rank)}: the others have waited {waiting.deadline():.1f} s for "
+                            f"{ranks} (FLAGS_rpc_deadline sets it in ms)")
+            self._tell(error, self.active - set(late))
+            raise error
+
+    def _tell(self, error, workers):
+        for worker in workers:
+            self.sending.append(self.transport.post_send(self.inboxes[worker].rank, Channel.REPLY,
+                                                         messages.error_message(self.index, error)))
+
+    # ------------------------------------------------------------------ requests
+
+    def take(self, inbox, header):
+        """Handle a request whose header has arrived."""
+        handler = self._handlers.get(header.kind)
+        if handler is None:
+            raise PeerLost(f"{self.name_of(inbox.rank)} asked a server for {header.kind.name}")
+        handler(inbox, header)
+
+    def _hello(self, inbox, header):
+        theirs = messages.decode(inbox.inline(header), self.name_of(inbox.rank))
+        differ = difference(theirs, self.fingerprint)
+        if differ:
+            raise UsageError(f"{self.name_of(inbox.rank)} and {self.name_of(self.transport.rank)} do not run the same "
+                             f"job: {differ}")
+        self.answer(inbox)
+
+    def _leave(self, inbox, header):
+        self.active.discard(inbox.index)
+        inbox.on_part = None  # nothing more is received
+        self.mode.on_leave(inbox.index)
+
+    def _pull(self, inbox, header):
+        self.mode.on_pull(inbox.index, header)
+
+    def _push(self, inbox, header):
+        prefix = messages.prefix_bytes(len(self.description.rates), len(self.row_tables))
+        inline = inbox.inline(header)
+        rates, row_counts = messages.split_prefix(inline, len(self.description.rates), len(self.row_tables))
+        row_parts = [table.parts(int(count)) for table, count in zip(self.row_tables, row_counts)]
+        row_bytes = sum(nbytes for _, nbytes in row_parts)
+        self._check_push(inbox, header, prefix, row_bytes)
+        if not header.body:
+            image = inline[prefix:prefix + self.image.nbytes]
+            push = Push(inbox, header, image, rates)
+            self._take_rows(push, row_parts, inline[prefix + self.image.nbytes:])
+            for number in range(len(self.image.pieces)):
+                self.mode.on_piece(push, number)
+            self.mode.on_push(push)
+            return
+        self._receive_push(Push(inbox, header, inbox.image_buffer(self.image.nbytes), rates), row_parts, row_bytes)
+
+    def _check_push(self, inbox, header, prefix, row_bytes):
+        size = self.image.nbytes + row_bytes
+        expected = (prefix + size, 0) if messages.is_inline(self.image.nbytes, row_bytes) else (prefix, size)
+        if (header.inline, header.body) != expected:
+            raise PeerLost(f"{self.name_of(inbox.rank)} sent gradients of {header.inline} + {header.body} bytes, "
+                           f"expected {expected[0]} + {expected[1]}: do both run the same program?")
+
+    def _receive_push(self, push, row_parts, row_bytes):
+        """Receive the image in its pieces (each perhaps cut further), then the rows."""
+        row_body = arrays.empty(row_bytes, np.uint8)
+        targets, ends = [], {}
+        for number, piece in enumerate(self.image.pieces):
+            targets += [push.image[piece.start + start:piece.start + stop]
+                        for start, stop in protocol.cuts(piece.stop - piece.start, self.largest)]
+            ends[len(targets) - 1] = number
+        targets += [row_body[start:stop] for start, stop in protocol.cuts(row_bytes, self.largest)]
+
+        def on_part(part):
+            is_last = part == len(targets) - 1
+            if is_last:
+                self._take_rows(push, row_parts, row_body)
+            if part in ends:
+                self.mode.on_piece(push, ends[part])
+            if is_last:
+                self.mode.on_push(push)
+        push.inbox.receive_body(targets, on_part)
+
+    def _take_rows(self, push, row_parts, body):
+        start = 0
+        for table, (count, nbytes) in zip(self.row_tables, row_parts):
+            push.rows.append(table.rows_in(body[start:start + nbytes], count))
+            start += nbytes
+
+    # ------------------------------------------------------------------ for the modes
+
+    def bound(self, image):
+        """The update calls, per piece, for gradients that lie in this image."""
+        key = image.ctypes.data
+        if key not in self._bound:
+            self._bound[key] = self.table.bind(image)
+        return self._bound[key]
+
+    def set_rates(self, push, steps=1):
+        """Take over the rates a worker set, and move schedules on: before an update."""
+        for name, value in zip(self.description.rates, push.rates):
+            self.rates[name][0] = value
+        if self.before_update is not None:
+            self.before_update(steps)
+
+    def answer(self, inbox, kind=Kind.DONE, inline=b"", body=()):
+        """Answer a request; its inbox takes the next one when the answer is sent."""
+        total = sum(len(part) for part in body)
+        sends = [self._post(inbox.rank, Channel.REPLY, messages.message(Header(kind, self.index, body=total), inline))]
+        for part in body:
+            sends += [self._post(inbox.rank, Channel.REPLY_BODY, part[start:stop])
+                      for start, stop in protocol.cuts(len(part), self.largest)]
+        inbox.release(sends)
+
+    def answer_values(self, inbox, image):
+        """Answer with this image of parameters, which must stay as it is until it is sent."""
+        if messages.is_inline(len(image)):
+            self.answer(inbox, Kind.VALUES, image)
+        else:
+            self.answer(inbox, Kind.VALUES, body=[image[piece.start:piece.stop] for piece in self.image.pieces])
+
+    def begin_values(self, inbox):
+        """Announce parameters that follow piece by piece."""
+        return self._post(inbox.rank, Channel.REPLY, messages.message(
+            Header(Kind.VALUES, self.index, body=self.image.nbytes)))
+
+    def send_piece(self, inbox, number):
+        """Send one piece of the parameters."""
+        piece = self.image.pieces[number]
+        return [self._post(inbox.rank, Channel.REPLY_BODY, self.table.params[piece.start + start:piece.start + stop])
+                for start, stop in protocol.cuts(piece.stop - piece.start, self.largest)]
+
+    def _post(self, rank, channel, array):
+        pending = self.transport.post_send(rank, channel, array)
+        self.sending = [one for one in self.sending if not one.done()]
+        self.sending.append(pending)
+        return pending
+
+
+def difference(theirs, ours):
+    """The first differences of two fingerprints as a text; empty where there is none."""
+    words = []
+    for key in sorted(set(theirs or {}) | set(ours or {})):
+        one, other = (theirs or {}).get(key), (ours or {}).get(key)
+        if one != other:
+            words.append(f"{key} is {_short(one)} there and {_short(other)} here")
+    return "; ".join(words[:3])
+
+
+def _short(value):
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,125 @@
+"""A network inside one process: queues between numbered ranks, for tests and for a server within its only worker.
+
+Ranks may be threads, or one thread may play them all: ``on_wait`` is called while somebody waits, so that an
+embedded server can do its part. Messages can be dropped or held back on request.
+"""
+
+import threading
+from collections import defaultdict, deque
+
+from fleet_mpi.wire.transport import Pending, Transport
+
+
+class Network:
+    """The queues of all ranks. ``fault(source, target, channel, array)`` may return "drop" or "hold".
+
+    Held messages arrive, in their order, when ``release`` is called.
+    """
+
+    def __init__(self, fault=None):
+        self.fault = fault
+        self.lock = threading.RLock()
+        self.arrived, self.wanted = defaultdict(deque), defaultdict(deque)
+        self.held = []
+        self.sent = defaultdict(int)  # messages by (source, target, channel), for tests that count
+
+    def transport(self, rank):
+        """The transport of one rank."""
+        return Loopback(self, rank)
+
+    def send(self, source, target, channel, array):
+        """Take a message; it is copied, so that the sender may go on at once."""
+        with self.lock:
+            key = (source, target, int(channel))
+            self.sent[key] += 1
+            fate = self.fault(source, target, channel, array) if self.fault is not None else None
+            if fate == "hold":
+                self.held.append((key, array.copy()))
+            elif fate != "drop":
+                self._deliver(key, array)
+
+    def release(self):
+        """Let all held messages arrive."""
+        with self.lock:
+            held, self.held = self.held, []
+            for key, array in held:
+                self._deliver(key, array)
+
+    def _deliver(self, key, array):
+        if self.wanted[key]:
+            self.wanted[key].popleft().take(array)
+        else:
+            self.arrived[key].append(array.copy())
+
+    def receive(self, source, target, channel, array):
+        """Want a message; it may be there already."""
+        with self.lock:
+            key, pending = (source, target, int(channel)), _Receiving(array)
+            if self.arrived[key]:
+                pending.take(self.arrived[key].popleft())
+            else:
+                self.wanted[key].append(pending)
+            return pending
+
+    def forget(self, pending):
+        """Take a receive back."""
+        with self.lock:
+            for queue in self.wanted.values():
+                if pending in queue:
+                    queue.remove(pending)
+
+
+class _Receiving(Pending):
+    """A receive; over when a message was copied in."""
+
+    def __init__(self, array):
+        self.array, self._received = array, None
+
+    def take(self, message):
+        """Copy the message in; as with MPI, one too long is an error."""
+        if len(message) > len(self.array):
+            raise ValueError(f"a message of {len(message)} bytes came for a receive of {len(self.array)}")
+        self.array[:len(message)] = message
+        self._received = len(message)
+
+    def done(self):
+        """Whether the message is there."""
+        return self._received is not None
+
+    @property
+    def received(self):
+        """Its length."""
+        return self._received
+
+
+class _Sent(Pending):
+    """A send is over at once."""
+
+    def done(self):
+        """Yes."""
+        return True
+
+
+class Loopback(Transport):
+    """One rank's end of a Network."""
+
+    def __init__(self, network, rank, on_wait=None):
+        self.network, self.rank, self.on_wait = network, rank, on_wait
+
+    def post_send(self, peer, channel, array):
+        """Copy the message to the peer."""
+        self.network.send(self.rank, peer, channel, array)
+        return _Sent()
+
+    def post_receive(self, peer, channel, array):
+        """Wait for a message of the peer."""
+        return self.network.receive(peer, self.rank, channel, array)
+
+    def withdraw(self, pending):
+        """Want it no more."""
+        self.network.forget(pending)
+
+    def progress(self):
+        """Let an embedded server do its part."""
+        if self.on_wait is not None:
+            self.on_wait()

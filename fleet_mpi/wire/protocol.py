@@ -1,0 +1,104 @@
+"""The messages between workers and servers: the one place that defines them.
+
+A message is a header of 64 bytes, what follows it directly (its *inline* part), and, above ``PIECE`` bytes, a
+*body* that is sent after it as raw pieces. Nothing is pickled; a header that is damaged, of another version or
+of an unknown kind is refused. Order is kept per sender and channel, so that pieces need no header of their own.
+"""
+
+import enum
+import struct
+import zlib
+from typing import NamedTuple
+
+from fleet_mpi.errors import PeerLost
+
+VERSION = 1
+HEADER_BYTES = 64
+# Pieces of 256 Ki floats: receiving, updating and replying overlap from here on (measured: 64 Ki floats are
+# too small for Open MPI, 1 Mi floats leave the cache).
+PIECE = 1 << 20
+# Runs of a flat array shorter than this are gathered into one piece; longer ones are sent from where they lie.
+LONG_RUN = 1 << 18
+# The most bytes one send may have: MPI counts to 2^31.
+LARGEST = 1 << 30
+
+_MAGIC = b"FLMP"
+_LAYOUT = struct.Struct("<4sHHIIqqqqq")
+_CHECK = struct.Struct("<I4x")
+
+
+class Kind(enum.IntEnum):
+    """What a message asks for or answers."""
+
+    HELLO = 1       # a worker's fingerprint as JSON; answered DONE, or ERROR with the difference
+    PUSH = 2        # gradients; answered DONE
+    PULL = 3        # answered VALUES with the server's parameters
+    PUSH_PULL = 4   # gradients; answered VALUES with the parameters they lead to
+    PULL_ROWS = 5   # ids per table; answered VALUES with their rows
+    STORE = 6       # named arrays to take over; answered DONE
+    FETCH = 7       # names of arrays; answered VALUES
+    FREEZE = 8      # apply no push from now on; answered VALUES with the pushes applied per worker
+    THAW = 9        # apply pushes up to the counts given, then answer DONE; without counts: go on
+    LEAVE = 10      # this worker will send nothing more; no answer
+    DONE = 20
+    VALUES = 21
+    ERROR = 22      # a sentence and the exit code; the job ends
+    SQUARES = 30    # between servers: the sums of squares of what each has of some gradients
+
+
+class Channel(enum.IntEnum):
+    """Streams that keep their order apart from each other: MPI's tags."""
+
+    REQUEST = 1
+    REQUEST_BODY = 2
+    REPLY = 3
+    REPLY_BODY = 4
+    BETWEEN_SERVERS = 5
+
+
+class Header(NamedTuple):
+    """The fixed part of a message."""
+
+    kind: Kind
+    sender: int        # the index of the worker or server
+    step: int = 0      # the sender's step, or the round
+    count: int = 0     # batches merged in a push, names in a list
+    number: int = 0    # what the kind says
+    inline: int = 0    # bytes that follow in the same message
+    body: int = 0      # bytes that follow as pieces
+    flags: int = 0
+
+    def pack_into(self, buffer):
+        """Write the header to the front of a byte array."""
+        packed = _LAYOUT.pack(_MAGIC, VERSION, self.kind, self.sender, self.flags, self.step, self.count,
+                              self.number, self.inline, self.body)
+        buffer[:_LAYOUT.size] = memoryview(packed)
+        buffer[_LAYOUT.size:HEADER_BYTES] = memoryview(_CHECK.pack(zlib.crc32(packed)))
+
+    @classmethod
+    def unpack(cls, buffer, received, source):
+        """The header at the front of ``received`` bytes from ``source`` (a text for people); PeerLost if damaged."""
+        if received < HEADER_BYTES:
+            raise PeerLost(f"{source} sent a message of {received} bytes; a header has {HEADER_BYTES}")
+        raw = bytes(buffer[:HEADER_BYTES])
+        magic, version, kind, sender, flags, step, count, number, inline, body = _LAYOUT.unpack(raw[:_LAYOUT.size])
+        if magic != _MAGIC or _CHECK.unpack(raw[_LAYOUT.size:])[0] != zlib.crc32(raw[:_LAYOUT.size]):
+            raise PeerLost(f"{source} sent a damaged header: {raw[:16].hex()}...")
+        if version != VERSION:
+            raise PeerLost(f"{source} speaks version {version} of the protocol, this process {VERSION}: install the "
+                           f"same fleet_mpi on every machine")
+        if kind not in _KINDS:
+            raise PeerLost(f"{source} sent a message of unknown kind {kind}")
+        if inline != received - HEADER_BYTES or body < 0:
+            raise PeerLost(f"{source} announced {inline} bytes and a body of {body}, but sent "
+                           f"{received - HEADER_BYTES} after the header")
+        return cls(Kind(kind), sender, step, count, number, inline, body, flags)
+
+
+_KINDS = frozenset(kind.value for kind in Kind)
+
+
+def cuts(nbytes, largest=None):
+    """(start, stop) of the pieces of a body that has no natural cuts."""
+    largest = largest or LARGEST
+    return [(start, min(start + largest, nbytes)) for start in range(0, nbytes, largest)]

@@ -1,0 +1,56 @@
+"""Waiting without burning a core, and never for ever.
+
+There is no call that blocks: whoever waits polls. For ``SPIN`` seconds after something happened it only yields,
+so that a request that follows soon meets no sleep; then it sleeps for longer and longer. The machine normally
+has more ranks than cores, and a rank that spins takes the core of one that computes.
+"""
+
+import os
+import time
+
+from fleet_mpi import settings
+from fleet_mpi.errors import Stalled
+
+SPIN = 0.002
+LONGEST_SLEEP = 0.005
+# A sleep is this part of the time that nothing has happened for: it delays an answer by as little.
+SLEEP_PART = 0.02
+
+
+class Backoff:
+    """The pauses of one wait. ``rest`` when nothing happened, ``wake`` when something did."""
+
+    def __init__(self):
+        self.since = time.monotonic()
+
+    def wake(self):
+        """Something happened: spin again."""
+        self.since = time.monotonic()
+
+    def rest(self):
+        """Nothing happened: yield or sleep; returns the seconds since something did."""
+        idle = time.monotonic() - self.since
+        if idle < SPIN:
+            os.sched_yield()
+            time.sleep(0)  # lets the threads of this process (readers, loaders) have the interpreter
+        else:
+            time.sleep(min(idle * SLEEP_PART, LONGEST_SLEEP))
+        return idle
+
+
+def deadline():
+    """The longest a rank waits for another one, in seconds; FLAGS_rpc_deadline, 0 for ever."""
+    return settings.get("FLAGS_rpc_deadline") / 1000.0 or float("inf")
+
+
+def wait_until(is_done, whom, transport=None, longest=None):
+    """Poll ``is_done`` until it is true; after the deadline raise Stalled with the sentence ``whom()`` gives."""
+    if is_done():
+        return
+    longest = deadline() if longest is None else longest
+    backoff = Backoff()
+    while not is_done():
+        if transport is not None:
+            transport.progress()
+        if backoff.rest() > longest:
+            raise Stalled(f"{whom()} (waited {longest:.1f} s; FLAGS_rpc_deadline sets it in ms)")
