@@ -7,6 +7,19 @@ import pytest
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """In a rank (``--with-mpi``), tests run in step with those of the other ranks."""
+    if config.getoption("--with-mpi", default=False):
+        import in_step
+        config.pluginmanager.register(in_step)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Outside a rank there is nothing to collect in ``inside``."""
+    return True if collection_path == HERE / "inside" and not config.getoption("--with-mpi", default=False) else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """The rest of the suite first: it compiles kernels, and numba's cache is not made for ranks that do so at once.

@@ -1,4 +1,4 @@
-"""What runs in every rank: the ranks stay in step, test by test, and a test fails on all of them if it fails on one.
+"""A plugin of the pytest that runs in every rank: the ranks stay in step, test by test, and a test fails on all of them if it fails on one.
 
 A rank whose test failed may have left the others in the middle of an exchange. It tells them after the test; where they
 do not come to listen within seconds, it ends the job.
@@ -14,21 +14,14 @@ WAIT_AFTER_FAILURE = 10  # seconds; others may still be at work on the test that
 WAIT = 90  # more than a test may take before its rank is ended with its stack
 
 
-def pytest_ignore_collect(config):
-    """Outside mpirun there is nothing to collect here."""
-    return True if not config.getoption("--with-mpi", default=False) else None
-
-
 _own = []  # this file's duplicate of the world; made before any test can leave a rank behind
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     """A temporary folder per rank: ranks that number and clean the common one would meet there."""
-    if config.getoption("--with-mpi", default=False):
-        _own.append(_world().Dup())
-        if "TEST_JOB" in os.environ and not config.option.basetemp:
-            config.option.basetemp = os.path.join(os.environ["TEST_JOB"], f"tmp.{_world().rank}")
+    _own.append(_world().Dup())
+    if "TEST_JOB" in os.environ and not config.option.basetemp:
+        config.option.basetemp = os.path.join(os.environ["TEST_JOB"], f"tmp.{_world().rank}")
 
 
 def pytest_runtest_setup(item):
