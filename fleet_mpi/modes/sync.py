@@ -96,7 +96,7 @@ class SyncServer:
         if push.worker not in self.announced:
             self.announced.add(push.worker)
             self.server.begin_values(push.inbox)
-        return self.server.send_piece(push.inbox, number)
+        return self.server.send_piece(push.inbox, number, self.server.table.params)
 
     def _begin_update(self):
         if self.mean_of is None:

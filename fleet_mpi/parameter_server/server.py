@@ -262,18 +262,21 @@ class Server:
         """Answer with this image of parameters, which must stay as it is until it is sent."""
         if messages.is_inline(len(image)):
             self.answer(inbox, Kind.VALUES, image)
-        else:
-            self.answer(inbox, Kind.VALUES, body=[image[piece.start:piece.stop] for piece in self.image.pieces])
+            return
+        sends = [self.begin_values(inbox)]
+        for number in range(len(self.image.pieces)):
+            sends += self.send_piece(inbox, number, image)
+        inbox.release(sends)
 
     def begin_values(self, inbox):
         """Announce parameters that follow piece by piece."""
         return self._post(inbox.rank, Channel.REPLY, messages.message(
             Header(Kind.VALUES, self.index, body=self.image.nbytes)))
 
-    def send_piece(self, inbox, number):
-        """Send one piece of the parameters."""
+    def send_piece(self, inbox, number, image):
+        """Send one piece of an image of parameters."""
         piece = self.image.pieces[number]
-        return [self._post(inbox.rank, Channel.REPLY_BODY, self.table.params[piece.start + start:piece.start + stop])
+        return [self._post(inbox.rank, Channel.REPLY_BODY, image[piece.start + start:piece.start + stop])
                 for start, stop in protocol.cuts(piece.stop - piece.start, self.largest)]
 
     def _post(self, rank, channel, array):
