@@ -4,7 +4,7 @@ Knows nothing of MPI, of programs or of arrays' contents: names, shapes and coun
 """
 
 from fleet_mpi.placement.dispatch import Balanced, HashName, PSDispatcher, RoundRobin
-from fleet_mpi.placement.place import Placement, place
+from fleet_mpi.placement.placing import Placement, place
 from fleet_mpi.placement.shard import Shard, Variable
 
 __all__ = ["Balanced", "HashName", "PSDispatcher", "Placement", "RoundRobin", "Shard", "Variable", "place"]

@@ -5,12 +5,15 @@ Knows servers as a list of endpoints, which are labels, and blocks by name and s
 
 import functools
 import heapq
+import itertools
 import math
 
 import numpy as np
 
 from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.placement.hashing import fnv1a, hash_all
+from fleet_mpi.placement.shard import Variable
+from fleet_mpi.placement.variables import itemsize
 
 # Loading the compiled loop takes longer than balancing this many blocks in Python.
 FEW = 5000
@@ -121,14 +124,6 @@ def _bytes_of(var):
     return math.prod(shape) * itemsize(getattr(var, "dtype", "float32"))
 
 
-def itemsize(dtype):
-    """Bytes of one element."""
-    try:
-        return np.dtype(dtype).itemsize
-    except TypeError:
-        raise UsageError(f"placement: dtype {dtype!r} is not one that numpy knows, e.g. 'float32'") from None
-
-
 METHODS = {method.__name__: method for method in (RoundRobin, HashName, Balanced)}
 
 
@@ -149,3 +144,36 @@ def dispatcher(method, endpoints):
         raise UsageError(f"split method: {type(method).__name__} was made for {len(method.eps)} servers, "
                          f"there are {len(endpoints)}; give the class instead")
     return method
+
+
+def servers_of(chosen, columns, order, element_bytes, variables):
+    """The server of every block of a placement, in the order of dispatch: an int64 array, or a list of ints."""
+    chosen.reset()
+    if _assigns_at_once(type(chosen)):
+        names = [columns.names[block] for block in order.tolist()]
+        return chosen.assign(names, (columns.sizes * element_bytes[columns.owners])[order])
+    index = {endpoint: server for server, endpoint in enumerate(chosen.eps)}
+    given = []
+    for blocks in _by_variable(columns, order, variables):
+        endpoints = list(chosen.dispatch(blocks))
+        if len(endpoints) != len(blocks) or not index.keys() >= set(endpoints):
+            raise UsageError(f"split method {type(chosen).__name__}: dispatch of the {len(blocks)} blocks of "
+                             f"{blocks[0].name!r} must return as many of {chosen.eps}, got {endpoints}")
+        given += [index[endpoint] for endpoint in endpoints]
+    return given
+
+
+def _assigns_at_once(kind):
+    """Whether ``assign`` speaks for a class: not where a subclass has a ``dispatch`` of its own."""
+    return next("assign" in vars(each) for each in kind.__mro__ if "assign" in vars(each) or "dispatch" in vars(each))
+
+
+def _by_variable(columns, order, variables):
+    """The blocks of one variable after the other, as a method's ``dispatch`` gets them."""
+    for _, blocks in itertools.groupby(order.tolist(), columns.owners.tolist().__getitem__):
+        yield [_as_variable(columns, block, variables[columns.owners[block]]) for block in blocks]
+
+
+def _as_variable(columns, block, whole):
+    shape = whole.shape if columns.counts[block] == 1 else (int(columns.rows[block]), *whole.shape[1:])
+    return Variable(columns.names[block], shape, whole.dtype)

@@ -1,61 +1,63 @@
 """The rule that cuts variables into blocks of whole rows, plain and compiled; which server gets one is not decided here.
 
 ``cut`` is the rule as one reads it, for one variable. ``cut_many`` is the same rule over arrays, compiled by numba, for
-the models with more variables than Python likes to count.
+models with more variables than Python counts quickly.
 """
 
 import functools
+import math
+from typing import NamedTuple
 
 import numpy as np
 
-# Loading the compiled rule takes longer (about 50 ms) than cutting this many variables with the plain one.
-FEW = 2000
+from fleet_mpi.placement.shard import block_name
+
+# Loading the compiled rule takes longer than cutting this many variables with the plain one (tens of ms).
+FEW = 20_000
 
 
-def cut(size, width, servers, min_block_size):
+def cut(size, width, most, min_block_size):
     """Into how many blocks a variable goes, and the elements of each but the last, which has what is left.
 
     Args:
         size: elements of the variable.
-        width: elements of one row of it: a block has whole rows.
-        servers: the most blocks there may be.
-        min_block_size: elements that a block should at least have, so a variable is cut from twice this size on.
+        width: elements of one row; a block has whole rows.
+        most: the most blocks there may be.
+        min_block_size: elements that a block should at least have: a variable is cut from twice this size on.
     """
     if size == 0:
         return 1, 0
-    blocks = max(1, min(servers, size // min_block_size))
-    block_size = -(-size // blocks)
-    block_size = -(-block_size // width) * width
-    return -(-size // block_size), block_size
+    blocks = max(1, min(most, size // min_block_size))
+    block_size = _divided_up(size, blocks)
+    block_size = _divided_up(block_size, width) * width
+    return _divided_up(size, block_size), block_size
 
 
-def cut_all(sizes, widths, servers, min_block_size):
-    """``cut`` for every variable: two int64 arrays, the number of blocks and their size."""
-    if len(sizes) > FEW:
-        return compiled_cut()(sizes, widths, servers, min_block_size)
-    return cut_plainly(sizes, widths, servers, min_block_size)
+def _divided_up(number, by):
+    return -(-number // by)
 
 
-def cut_plainly(sizes, widths, servers, min_block_size):
-    """The reference of ``cut_many``."""
-    pairs = [cut(size, width, servers, min_block_size) for size, width in zip(sizes.tolist(), widths.tolist())]
-    both = np.array(pairs, np.int64).reshape(-1, 2)
+def cut_plainly(sizes, widths, most, min_block_size):
+    """The reference of ``cut_many``: for every variable the number of blocks and their size, as int64 arrays."""
+    found = [cut(size, width, most, min_block_size) for size, width in zip(sizes.tolist(), widths.tolist())]
+    both = np.array(found, np.int64).reshape(-1, 2)
     return both[:, 0].copy(), both[:, 1].copy()
 
 
-def cut_many(sizes, widths, servers, min_block_size):
+def cut_many(sizes, widths, most, min_block_size):
     """``cut`` in one loop over arrays: the form that numba compiles."""
     counts = np.empty_like(sizes)
-    blocks = np.empty_like(sizes)
+    block_sizes = np.empty_like(sizes)
     for i in range(sizes.size):
-        if sizes[i] == 0:
-            counts[i], blocks[i] = 1, 0
+        size, width = sizes[i], widths[i]
+        if size == 0:
+            counts[i], block_sizes[i] = 1, 0
         else:
-            pieces = max(1, min(servers, sizes[i] // min_block_size))
-            block = (sizes[i] + pieces - 1) // pieces
-            block = (block + widths[i] - 1) // widths[i] * widths[i]
-            counts[i], blocks[i] = (sizes[i] + block - 1) // block, block
-    return counts, blocks
+            blocks = max(1, min(most, size // min_block_size))
+            rows = ((size + blocks - 1) // blocks + width - 1) // width
+            counts[i] = (size + rows * width - 1) // (rows * width)
+            block_sizes[i] = rows * width
+    return counts, block_sizes
 
 
 @functools.cache
@@ -64,3 +66,53 @@ def compiled_cut():
     from fleet_mpi.kernels.numba_settings import compiled
 
     return compiled(cut_many)
+
+
+class Columns(NamedTuple):
+    """The blocks of all variables, one array (or list) per property."""
+
+    owners: np.ndarray       # index of the variable
+    blocks: np.ndarray       # index within the variable
+    names: list
+    offsets: np.ndarray      # in elements
+    sizes: np.ndarray
+    row_begins: np.ndarray
+    rows: np.ndarray
+    counts: np.ndarray       # blocks of the variable
+
+    def as_lists(self, variables):
+        """The columns of a Shard up to its server, as Python lists."""
+        owners, rows = self.owners.tolist(), self.rows.tolist()
+        shapes = [variable.shape for variable in variables]
+        if len(owners) > len(variables):
+            shapes = [shapes[owner] if count == 1 else (length, *shapes[owner][1:])
+                      for owner, count, length in zip(owners, self.counts.tolist(), rows)]
+        return ([variables[owner].name for owner in owners], self.blocks.tolist(), self.names, self.offsets.tolist(),
+                self.sizes.tolist(), self.row_begins.tolist(), rows, shapes)
+
+
+def columns_of(variables, most, min_block_size):
+    """Cut every variable into ``most`` blocks at most; the blocks in the order of the variables."""
+    shapes = [variable.shape for variable in variables]
+    sizes = np.array(list(map(math.prod, shapes)), np.int64)
+    widths = np.array([math.prod(shape[1:]) for shape in shapes], np.int64)
+    # A block larger than any variable means the same as one that fits 64 bits, which the arrays have.
+    cut_all = compiled_cut() if len(variables) > FEW else cut_plainly
+    counts, block_sizes = cut_all(sizes, widths, most, min(min_block_size, 1 << 62))
+    owners = np.repeat(np.arange(len(variables)), counts)
+    blocks = np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners]
+    offsets = blocks * block_sizes[owners]
+    taken = np.minimum(block_sizes[owners], sizes[owners] - offsets)
+    widths, counts = np.maximum(widths, 1)[owners], counts[owners]
+    # A variable without elements may still have rows, of no width: it is one block, and that has them all.
+    lengths = np.array([shape[0] if shape else 1 for shape in shapes], np.int64)[owners]
+    rows = np.where(counts == 1, lengths, taken // widths)
+    return Columns(owners, blocks, _names(variables, owners, blocks, counts), offsets, taken, offsets // widths, rows,
+                   counts)
+
+
+def _names(variables, owners, blocks, counts):
+    if len(owners) == len(variables):
+        return [variable.name for variable in variables]
+    return [block_name(variables[owner].name, block, count)
+            for owner, block, count in zip(owners.tolist(), blocks.tolist(), counts.tolist())]
