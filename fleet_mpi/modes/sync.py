@@ -30,6 +30,9 @@ class SyncWorker:
 class SyncServer:
     """The server half: collects a round piece by piece."""
 
+    # A push waits for those of the other workers; one of them may be saving meanwhile, without it.
+    applies_alone = False
+
     def __init__(self, workers=1):
         self.server = None
 

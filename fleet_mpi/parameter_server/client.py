@@ -2,9 +2,12 @@
 
 ``params`` and ``grads`` are the flat arrays of the layout; an executor computes in views of them, so what is sent
 and received needs no copy where it is long. ``push_pull`` starts a request to every server and returns a ticket;
-``collect`` waits for its replies. Both are cheap to call apart, so that one thread can play several workers.
+``collect`` waits for its replies. Several requests may be under way: servers answer a worker's requests in their
+order, and every request has buffers of its own. What is sent from, ``grads`` unless another array is given, must
+stay as it is until its ticket is collected.
 """
 
+from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -28,29 +31,49 @@ class Description(NamedTuple):
 
 
 class _Link:
-    """What a client keeps per server: the image's pieces, the buffers, and the replies it still expects."""
+    """What a client keeps per server: its image, and buffers that no request uses at the moment."""
 
-    def __init__(self, rank, index, image, inbox_bytes):
-        self.rank, self.index, self.image = rank, index, image
-        self.outbox = arrays.empty(inbox_bytes, np.uint8)
-        self.reply = arrays.empty(inbox_bytes, np.uint8)
-        self.staging = {}  # piece number -> buffer, for pieces that are gathered; one for each direction
-        self.sending = []
+    def __init__(self, rank, index, image, room):
+        self.rank, self.index, self.image, self.room = rank, index, image, room
+        self.unused = defaultdict(list)  # by length
 
-    def staged(self, number, direction):
-        """The buffer of a gathered piece."""
-        piece = self.image.pieces[number]
-        if (number, direction) not in self.staging:
-            self.staging[number, direction] = arrays.empty(piece.stop - piece.start, np.uint8)
-        return self.staging[number, direction]
+
+class _Part:
+    """One server's part of a request: what is sent and expected, and the buffers that takes."""
+
+    def __init__(self, link):
+        self.link, self.sends, self.taken = link, [], []
+        self.reply = self.pending = None
+        self.body = []   # (pending, piece, its staging buffer or None)
+
+    def buffer(self, nbytes):
+        """A buffer for as long as this part lasts."""
+        unused = self.link.unused[nbytes]
+        self.taken.append(unused.pop() if unused else arrays.empty(nbytes, np.uint8))
+        return self.taken[-1]
+
+    def give_back(self):
+        """Let other requests have the buffers."""
+        for one in self.taken:
+            self.link.unused[len(one)].append(one)
+        self.taken = []
+
+    def is_sent(self):
+        """Whether nothing is read any more."""
+        self.sends = [one for one in self.sends if not one.done()]
+        return not self.sends
+
+    def is_answered(self):
+        """Whether all that is expected is there."""
+        return self.pending.done() and all(pending.done() for pending, _, _ in self.body)
 
 
 class Ticket:
-    """A request to every server, and what is expected back."""
+    """A request to every server; ``into`` is the flat array that the parameters come to."""
 
-    def __init__(self, kind, step):
-        self.kind, self.step = kind, step
-        self.expected = []   # (link, the reply's pending, pendings of its pieces)
+    def __init__(self, kind, step, into):
+        self.kind, self.step, self.into = kind, step, into
+        self.parts = []
 
 
 class Client:
@@ -70,161 +93,161 @@ class Client:
 
     # ------------------------------------------------------------------ dense gradients and parameters
 
-    def push_pull(self, rows=(), count=1):
+    def push_pull(self, rows=(), count=1, grads=None):
         """Send the gradients (and row gradients, one Rows or None per table) and ask for the parameters."""
-        return self._push(Kind.PUSH_PULL, rows, count)
+        return self._push(Kind.PUSH_PULL, rows, count, grads)
 
-    def push(self, rows=(), count=1):
-        """Send the gradients only; ``collect`` waits until the servers have them."""
-        return self._push(Kind.PUSH, rows, count)
+    def push(self, rows=(), count=1, grads=None):
+        """Send the gradients of ``count`` batches only; ``collect`` waits until the servers have applied them."""
+        return self._push(Kind.PUSH, rows, count, grads)
 
     def pull(self, into=None):
         """Ask for the parameters, into the flat array given or ``params``."""
-        ticket = Ticket(Kind.PULL, self.pushes)
-        ticket.into = self.params if into is None else into
+        ticket = Ticket(Kind.PULL, self.pushes, self.params if into is None else into)
         for link in self.links:
-            self._expect_values(ticket, link)
-            self._send(link, messages.message(Header(Kind.PULL, self.index, self.pushes)))
+            part = self._expect_values(ticket, link)
+            self._send(part, messages.message(Header(Kind.PULL, self.index, self.pushes)))
         return ticket
 
-    def _push(self, kind, rows, count):
+    def _push(self, kind, rows, count, grads):
         self.pushes += 1
-        ticket = Ticket(kind, self.pushes)
-        ticket.into = self.params
+        ticket = Ticket(kind, self.pushes, self.params)
         for link in self.links:
-            if kind == Kind.PUSH_PULL:
-                self._expect_values(ticket, link)
-            else:
-                self._expect(ticket, link)
-            self._send_push(link, kind, rows, count)
+            part = self._expect_values(ticket, link) if kind == Kind.PUSH_PULL else self._expect(link, ticket)
+            self._send_push(part, kind, rows, count, self.grads if grads is None else grads)
         return ticket
 
-    def _send_push(self, link, kind, rows, count):
-        tables = len(self.description.row_tables)
-        parts = [self.description.row_tables[t].cut(rows[t], link.index) for t in range(tables)]
-        row_body = messages.joined([array for part in parts for array in part]) if tables else _NOTHING
+    def _send_push(self, part, kind, rows, count, grads):
+        link, tables = part.link, len(self.description.row_tables)
+        cut = [self.description.row_tables[t].cut(rows[t], link.index) for t in range(tables)]
+        row_body = messages.joined([array for one in cut for array in one]) if tables else _NOTHING
         prefix = messages.prefix_bytes(len(self.rates), tables)
-        self._free(link)
-        inline = link.outbox[HEADER_BYTES:]
+        outbox = part.buffer(link.room)
+        inline, image = outbox[HEADER_BYTES:], link.image
         set_rates, row_counts = messages.split_prefix(inline, len(self.rates), tables)
         set_rates[...] = self.rates
-        row_counts[...] = [len(ids) for ids, _ in parts]
-        image = link.image
+        row_counts[...] = [len(ids) for ids, _ in cut]
         if messages.is_inline(image.nbytes, len(row_body)):
             for piece in image.pieces:
-                piece.gather(self.grads, inline[prefix:])
+                piece.gather(grads, inline[prefix:])
             end = prefix + image.nbytes + len(row_body)
             inline[prefix + image.nbytes:end] = row_body
-            self._send_header(link, Header(kind, self.index, self.pushes, count, inline=end))
+            self._send_header(part, outbox, Header(kind, self.index, self.pushes, count, inline=end))
             return
-        self._send_header(link, Header(kind, self.index, self.pushes, count, inline=prefix,
-                                       body=image.nbytes + len(row_body)))
-        for number, piece in enumerate(image.pieces):
-            self._send_body(link, self._outgoing(link, number, piece))
-        self._send_body(link, row_body)
+        self._send_header(part, outbox, Header(kind, self.index, self.pushes, count, inline=prefix,
+                                               body=image.nbytes + len(row_body)))
+        for piece in image.pieces:
+            self._send_body(part, _outgoing(part, piece, grads))
+        self._send_body(part, row_body)
 
-    def _outgoing(self, link, number, piece):
-        """A piece of the gradients: where it lies, or gathered."""
-        found = piece.in_place(self.grads)
-        if found is None:
-            found = link.staged(number, "out")
-            piece.gather(self.grads, found)
-        return found
+    def _send_header(self, part, outbox, header):
+        header.pack_into(outbox)
+        self._send(part, outbox[:HEADER_BYTES + header.inline])
 
-    def _send_header(self, link, header):
-        header.pack_into(link.outbox)
-        self._send(link, link.outbox[:HEADER_BYTES + header.inline])
+    def _send(self, part, array, channel=Channel.REQUEST):
+        part.sends.append(self.transport.post_send(part.link.rank, channel, array))
 
-    def _send(self, link, array, channel=Channel.REQUEST):
-        link.sending.append(self.transport.post_send(link.rank, channel, array))
-
-    def _send_body(self, link, body):
+    def _send_body(self, part, body):
         for start, stop in protocol.cuts(len(body), self.largest):
-            self._send(link, body[start:stop], Channel.REQUEST_BODY)
+            self._send(part, body[start:stop], Channel.REQUEST_BODY)
 
-    def _free(self, link):
-        """Wait until nothing of what was sent before is still being read."""
-        def is_sent():
-            link.sending = [one for one in link.sending if not one.done()]
-            return not link.sending
-        waiting.wait_until(is_sent, lambda: f"{self._me()}: {self._name(link)} does not take what was sent to it",
-                           self.transport, self._longest())
+    def _end(self, part):
+        """Wait until nothing of what was sent is still being read."""
+        waiting.wait_until(part.is_sent, lambda: f"{self._me()}: {self._name(part.link)} does not take what was sent "
+                           f"to it", self.transport, self._longest())
+        part.give_back()
 
     # ------------------------------------------------------------------ replies
 
-    def _expect(self, ticket, link):
-        ticket.expected.append((link, self._post_reply(link), []))
-
-    def _post_reply(self, link):
-        return self.transport.post_receive(link.rank, Channel.REPLY, link.reply)
+    def _expect(self, link, ticket=None):
+        part = _Part(link)
+        part.reply = part.buffer(link.room)
+        part.pending = self.transport.post_receive(link.rank, Channel.REPLY, part.reply)
+        if ticket is not None:
+            ticket.parts.append(part)
+        return part
 
     def _expect_values(self, ticket, link):
         """Post the receives of a reply with parameters: long pieces go straight to where they belong."""
-        reply, body = self._post_reply(link), []
+        part = self._expect(link, ticket)
         if not messages.is_inline(link.image.nbytes):
-            for number, piece in enumerate(link.image.pieces):
+            for piece in link.image.pieces:
                 place = piece.in_place(ticket.into)
-                staged = link.staged(number, "in") if place is None else None
+                staged = part.buffer(piece.stop - piece.start) if place is None else None
                 for start, stop in protocol.cuts(piece.stop - piece.start, self.largest):
                     target = (place if staged is None else staged)[start:stop]
-                    body.append((self.transport.post_receive(link.rank, Channel.REPLY_BODY, target), piece, staged))
-        ticket.expected.append((link, reply, body))
+                    part.body.append((self.transport.post_receive(link.rank, Channel.REPLY_BODY, target), piece, staged))
+        return part
 
     def is_answered(self, ticket):
         """Whether ``collect`` would not wait."""
         self.transport.progress()
-        return all(reply.done() and all(pending.done() for pending, _, _ in body)
-                   for _, reply, body in ticket.expected)
+        return all(part.is_answered() for part in ticket.parts)
 
     def collect(self, ticket):
         """Wait for all replies of a ticket; afterwards ``ticket.into`` has the parameters that were asked for."""
-        for link, reply, body in ticket.expected:
-            header = self._header(link, reply)
-            inline = link.reply[HEADER_BYTES:HEADER_BYTES + header.inline]
+        for part in ticket.parts:
+            header = self._header(part)
             if header.kind == Kind.VALUES and ticket.kind != Kind.PUSH:
-                self._take_values(ticket, link, header, inline, body)
+                self._take_values(ticket, part, header)
             elif header.kind != Kind.DONE:
-                raise PeerLost(f"{self._me()}: {self._name(link)} answered {header.kind.name} to {ticket.kind.name}")
-            self._free(link)
+                raise PeerLost(f"{self._me()}: {self._name(part.link)} answered {header.kind.name} to "
+                               f"{ticket.kind.name}")
+            self._end(part)
 
-    def _header(self, link, reply):
-        waiting.wait_until(reply.done, lambda: f"{self._me()}: no answer from {self._name(link)}", self.transport,
+    def _header(self, part):
+        name = self._name(part.link)
+        waiting.wait_until(part.pending.done, lambda: f"{self._me()}: no answer from {name}", self.transport,
                            self._longest())
-        header = Header.unpack(link.reply, reply.received, self._name(link))
+        header = Header.unpack(part.reply, part.pending.received, name)
         if header.kind == Kind.ERROR:
-            messages.raise_error(link.reply[HEADER_BYTES:HEADER_BYTES + header.inline], self._name(link))
+            messages.raise_error(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], name)
         return header
 
-    def _take_values(self, ticket, link, header, inline, body):
-        if header.inline + header.body != link.image.nbytes:
-            raise PeerLost(f"{self._me()}: {self._name(link)} sent {header.inline + header.body} bytes of parameters, "
-                           f"expected {link.image.nbytes}")
+    def _take_values(self, ticket, part, header):
+        image = part.link.image
+        if header.inline + header.body != image.nbytes:
+            raise PeerLost(f"{self._me()}: {self._name(part.link)} sent {header.inline + header.body} bytes of "
+                           f"parameters, expected {image.nbytes}")
         if not header.body:
-            for piece in link.image.pieces:
-                piece.scatter(inline, ticket.into)
-        for pending, piece, staged in body:
-            waiting.wait_until(pending.done, lambda: f"{self._me()}: {self._name(link)} stopped within an answer",
+            for piece in image.pieces:
+                piece.scatter(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], ticket.into)
+        for pending, piece, staged in part.body:
+            waiting.wait_until(pending.done, lambda: f"{self._me()}: {self._name(part.link)} stopped within an answer",
                                self.transport, self._longest())
             if staged is not None:
                 piece.scatter(staged, ticket.into)
 
     # ------------------------------------------------------------------ other requests
 
-    def ask(self, link, kind, inline=b"", body=None, number=0, step=0):
-        """One request to one server and its answer: (header, inline, body)."""
+    def ask(self, link, kind, inline=b"", body=None, number=0, step=0, into=None):
+        """One request to one server and its answer: (header, inline, body).
+
+        ``into`` gives the body's place and length; without it, it comes in a new array.
+        """
         body = _NOTHING if body is None else body
-        reply = self._post_reply(link)
-        self._send(link, messages.message(Header(kind, self.index, step, number=number, body=len(body)), inline))
-        self._send_body(link, body)
-        header = self._header(link, reply)
-        answer = link.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
-        got = arrays.empty(header.body, np.uint8)
+        part = self._expect(link)
+        self._send(part, messages.message(Header(kind, self.index, step, number=number, body=len(body)), inline))
+        self._send_body(part, body)
+        header = self._header(part)
+        answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
+        got = self._room(link, header) if into is None else into
+        if len(got) != header.body:
+            raise PeerLost(f"{self._me()}: {self._name(link)} answers {kind.name} with {header.body} bytes, expected "
+                           f"{len(got)}")
         for start, stop in protocol.cuts(header.body, self.largest):
             pending = self.transport.post_receive(link.rank, Channel.REPLY_BODY, got[start:stop])
             waiting.wait_until(pending.done, lambda: f"{self._me()}: {self._name(link)} stopped within an answer",
                                self.transport, self._longest())
-        self._free(link)
+        self._end(part)
         return header, answer, got
+
+    def _room(self, link, header):
+        try:
+            return arrays.empty(header.body, np.uint8)
+        except (MemoryError, ValueError):
+            raise PeerLost(f"{self._me()}: {self._name(link)} announces {header.body} bytes, more than there is memory "
+                           f"for") from None
 
     def hello(self, fingerprint):
         """Compare what this worker and the servers believe of the job; the difference is an error."""
@@ -236,15 +259,15 @@ class Client:
         if self.has_left:
             return
         self.has_left = True
-        for link in self.links:
-            self._free(link)
-            self._send(link, messages.message(Header(Kind.LEAVE, self.index, self.pushes)))
-        for link in self.links:
-            self._free(link)
+        parts = [_Part(link) for link in self.links]
+        for part in parts:
+            self._send(part, messages.message(Header(Kind.LEAVE, self.index, self.pushes)))
+        for part in parts:
+            self._end(part)
 
     def _longest(self):
         """A server that waits for another worker names that one; this worker's patience must be longer."""
-        return waiting.deadline() * 1.1 + 2.0
+        return waiting.deadline() * 1.1 + min(2.0, waiting.deadline())
 
     def _me(self):
         return self.name_of(self.transport.rank)
@@ -254,3 +277,12 @@ class Client:
 
 
 _NOTHING = np.empty(0, np.uint8)
+
+
+def _outgoing(part, piece, grads):
+    """A piece of the gradients: where it lies, or gathered."""
+    found = piece.in_place(grads)
+    if found is None:
+        found = part.buffer(piece.stop - piece.start)
+        piece.gather(grads, found)
+    return found

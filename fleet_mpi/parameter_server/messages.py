@@ -6,6 +6,7 @@ image follows in its own pieces and the rows in cuts of ``protocol.LARGEST``.
 """
 
 import json
+import math
 
 import numpy as np
 
@@ -19,6 +20,11 @@ from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 _BY_CODE = {kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, PeerLost, Stalled, CheckpointDamaged,
                                               Diverged, FleetError)}
 _LONGEST_ERROR = 4000
+# The keys of named arrays: their first word, and what follows it.
+_KEYS = {"param": [str, int], "state": [str, int, str], "rate": [str], "counter": [str]}
+_DTYPES = [np.dtype(name).str for name in ("bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32",
+                                           "float64")]
+_MOST_AXES = 32
 
 
 def prefix_bytes(rates, tables):
@@ -39,6 +45,17 @@ def is_inline(image_bytes, row_bytes=0):
 def split_prefix(inline, rates, tables):
     """(rates as float64, rows per table as int64) of a push."""
     return inline[:8 * rates].view(np.float64), inline[8 * rates:8 * (rates + tables)].view(np.int64)
+
+
+def read_prefix(inline, rates, tables, source):
+    """``split_prefix`` of a push that came over the wire."""
+    if len(inline) < prefix_bytes(rates, tables):
+        raise PeerLost(f"{source} sent a push of {len(inline)} bytes; one has {prefix_bytes(rates, tables)} before its "
+                       f"gradients")
+    found = split_prefix(inline, rates, tables)
+    if tables and found[1].min() < 0:
+        raise PeerLost(f"{source} announced {found[1].min()} rows")
+    return found
 
 
 def rows_bytes(count, width, dtype):
@@ -64,7 +81,7 @@ def decode(inline, source):
     """The value back; PeerLost where the bytes are damaged."""
     try:
         return json.loads(bytes(inline))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise PeerLost(f"{source} sent a description that cannot be read: {bytes(inline[:40])!r}...") from None
 
 
@@ -76,7 +93,10 @@ def error_message(sender, error):
 
 def raise_error(inline, source):
     """Raise what an ERROR message holds."""
-    code, text = decode(inline, source)
+    told = decode(inline, source)
+    if not isinstance(told, list) or [type(part) for part in told] != [int, str]:
+        raise PeerLost(f"{source} ended with an error that cannot be read: {told!r:.80}")
+    code, text = told
     raise _BY_CODE.get(code, FleetError)(f"{source} says: {text}")
 
 
@@ -89,14 +109,44 @@ def manifest(named):
 def arrays_of(described, body, source):
     """{key: array} from a description and the bytes that came with it; refuses what does not fit."""
     found, start = {}, 0
-    for key, dtype, shape in decode(described, source):
-        dtype = np.dtype(dtype)
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if dtype.hasobject or nbytes < 0 or start + nbytes > len(body):
-            raise PeerLost(f"{source} described {key} as {dtype} {shape}, which is not what it sent")
-        found[tuple(key)] = body[start:start + nbytes].view(dtype).reshape(shape)
+    for key, dtype, shape in _checked(decode(described, source), source):
+        nbytes = math.prod(shape) * dtype.itemsize
+        if start + nbytes > len(body):
+            raise PeerLost(f"{source} described {list(key)} as {dtype} {list(shape)}, which is not what it sent")
+        found[key] = body[start:start + nbytes].view(dtype).reshape(shape)
         start += aligned(nbytes)
     return found
+
+
+def described_one(described, source):
+    """(key, dtype, shape) from the description of one array."""
+    found = list(_checked(decode(described, source), source))
+    if len(found) != 1:
+        raise PeerLost(f"{source} described {len(found)} arrays where one is expected")
+    return found[0]
+
+
+def key_of(value, source):
+    """A key as it was before it was encoded; PeerLost if it is none."""
+    if not isinstance(value, list) or not value or not all(type(part) in (str, int) for part in value):
+        raise PeerLost(f"{source} named an array {value!r:.60}; expected a list of texts and numbers")
+    kind, *rest = (type(part) for part in value)
+    if _KEYS.get(value[0] if kind is str else None) != rest:
+        raise PeerLost(f"{source} named an array {value!r:.60}; expected one of {', '.join(_KEYS)}, and what it needs")
+    return tuple(value)
+
+
+def _checked(described, source):
+    """(key, dtype, shape) of each array of a description that came over the wire."""
+    wrong = PeerLost(f"{source} sent a damaged description of arrays: {described!r:.80}")
+    if not isinstance(described, list):
+        raise wrong
+    for one in described:
+        if not isinstance(one, list) or len(one) != 3 or one[1] not in _DTYPES or not isinstance(one[2], list):
+            raise wrong
+        if len(one[2]) > _MOST_AXES or not all(type(size) is int and 0 <= size < 1 << 48 for size in one[2]):
+            raise wrong
+        yield key_of(one[0], source), np.dtype(one[1]), tuple(one[2])
 
 
 def joined(parts):

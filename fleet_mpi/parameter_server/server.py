@@ -12,6 +12,7 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.dense_table import DenseTable
 from fleet_mpi.parameter_server.exchange import Exchange
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
+from fleet_mpi.parameter_server.snapshots import Snapshots
 from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
 
@@ -113,6 +114,8 @@ class Server:
         self._bound = {}
         self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
                           Kind.PULL: self._pull, Kind.LEAVE: self._leave}
+        self.snapshots = Snapshots(self)
+        self._handlers |= self.snapshots.handlers
         mode.start(self)
 
     # ------------------------------------------------------------------ the loop
@@ -130,7 +133,7 @@ class Server:
 
     def advance(self):
         """Do what is ready; returns whether anything was. An error is told to the worker that asked."""
-        happened = self.exchange.advance()
+        happened = self.exchange.advance() or self.snapshots.advance()
         for inbox in self.inboxes:
             try:
                 happened = inbox.advance() or happened
@@ -184,9 +187,12 @@ class Server:
         self.mode.on_pull(inbox.index, header)
 
     def _push(self, inbox, header):
+        if self.snapshots.holds(inbox, header):
+            return
         prefix = messages.prefix_bytes(len(self.description.rates), len(self.row_tables))
         inline = inbox.inline(header)
-        rates, row_counts = messages.split_prefix(inline, len(self.description.rates), len(self.row_tables))
+        rates, row_counts = messages.read_prefix(inline, len(self.description.rates), len(self.row_tables),
+                                                 self.name_of(inbox.rank))
         row_parts = [table.parts(int(count)) for table, count in zip(self.row_tables, row_counts)]
         row_bytes = sum(nbytes for _, nbytes in row_parts)
         self._check_push(inbox, header, prefix, row_bytes)
@@ -232,6 +238,13 @@ class Server:
         for table, (count, nbytes) in zip(self.row_tables, row_parts):
             push.rows.append(table.rows_in(body[start:start + nbytes], count))
             start += nbytes
+
+    def table_of(self, variable):
+        """The table that keeps a variable."""
+        for described, table in zip(self.description.row_tables, self.row_tables):
+            if described.name == variable:
+                return table
+        return self.table
 
     # ------------------------------------------------------------------ for the modes
 

@@ -35,10 +35,11 @@ class Kind(enum.IntEnum):
     PULL = 3        # answered VALUES with the server's parameters
     PUSH_PULL = 4   # gradients; answered VALUES with the parameters they lead to
     PULL_ROWS = 5   # ids per table; answered VALUES with their rows
-    STORE = 6       # named arrays to take over; answered DONE
-    FETCH = 7       # names of arrays; answered VALUES
-    FREEZE = 8      # apply no push from now on; answered VALUES with the pushes applied per worker
-    THAW = 9        # apply pushes up to the counts given, then answer DONE; without counts: go on
+    STORE = 6       # a named array to take over; answered DONE
+    FETCH = 7       # the name of an array; answered VALUES
+    FREEZE = 8      # begin no push from now on; answered VALUES with the pushes begun per worker (int64).
+    #                 With such counts: apply the pushes up to these, then answer DONE, still frozen
+    THAW = 9        # go on; answered DONE
     LEAVE = 10      # this worker will send nothing more; no answer
     DONE = 20
     VALUES = 21

@@ -1,0 +1,161 @@
+"""A server's part in saving and loading: giving out and taking over arrays by name, and standing still meanwhile.
+
+Pushes are applied at every moment, on each server at another one. For a state that all servers had at the same
+number of pushes, one worker freezes them: every server says which pushes it has begun and begins no other; told
+the largest numbers that any server said, it lets the pushes up to these pass (each goes to all servers, so they
+come) and answers once they are applied. A push that comes later is parked before the mode hears of it, until the
+servers are thawed. Pulls are answered all the time.
+"""
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.errors import PeerLost, UsageError
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.wire import protocol
+from fleet_mpi.wire.protocol import Kind
+
+
+class Snapshots:
+    """Handles STORE, FETCH, FREEZE and THAW for a server, and parks its pushes while it is frozen.
+
+    Keys of arrays are ("param", variable, block), ("state", variable, block, the rule's state), ("rate", name) and
+    ("counter", name): counters are those of the schedules, ``server.before_update.counters`` where there are any.
+    """
+
+    def __init__(self, server):
+        self.server = server
+        self.handlers = {Kind.STORE: self._store, Kind.FETCH: self._fetch, Kind.FREEZE: self._freeze,
+                         Kind.THAW: self._thaw}
+        self.begun = [0] * len(server.inboxes)   # the last push of each worker that the mode has heard of
+        self.limits = None                       # while frozen: the last one it may hear of
+        self.freezer, self.parked, self.awaits = None, [], None
+
+    # ------------------------------------------------------------------ standing still
+
+    def holds(self, inbox, header):
+        """Whether this push must wait until the thaw; the server is given it again then."""
+        if self.limits is not None and header.step > self.limits[inbox.index]:
+            self.parked.append((inbox, header))
+            return True
+        self.begun[inbox.index] = header.step
+        return False
+
+    def advance(self):
+        """Answer the worker that waits for the pushes up to the limits; returns whether that happened."""
+        if self.awaits is None or any(done < limit for done, limit in zip(self.server.applied, self.limits)):
+            return False
+        inbox, self.awaits = self.awaits, None
+        self.server.answer(inbox)
+        return True
+
+    def _freeze(self, inbox, header):
+        counts = self._counts_in(inbox, header)
+        if self.freezer not in (None, inbox.index):
+            raise UsageError(f"{self._name(inbox)} wants to save or load while "
+                             f"{self._name(self.server.inboxes[self.freezer])} does: let one worker do it")
+        self.freezer = inbox.index
+        if counts is None:
+            self.limits = self._begun_for_good()
+            self.server.answer(inbox, Kind.VALUES, np.array(self.limits, np.int64).tobytes())
+            return
+        self.limits, self.awaits = counts, inbox
+        self._unpark()
+        self.advance()
+
+    def _begun_for_good(self):
+        """Per worker the last push that will be applied whatever comes: where a round waits for all workers, one that
+        waits for the rest may still wait for the worker that saves."""
+        if getattr(self.server.mode, "applies_alone", True):
+            return list(self.begun)
+        return list(self.server.applied)
+
+    def _counts_in(self, inbox, header):
+        inline = inbox.inline(header)
+        if not len(inline):
+            return None
+        if len(inline) != 8 * len(self.begun) or self.limits is None:
+            raise PeerLost(f"{self._name(inbox)} sent {len(inline)} bytes of push counts for {len(self.begun)} workers, "
+                           f"to a server that is {'not ' if self.limits is None else ''}frozen")
+        return [max(count, limit) for count, limit in zip(inline.view(np.int64).tolist(), self.limits)]
+
+    def _thaw(self, inbox, header):
+        if self.freezer == inbox.index:
+            self.limits = self.freezer = None
+        self.server.answer(inbox)
+        self._unpark()
+
+    def _unpark(self):
+        """Hand parked pushes over in the order they came; those that are still too early are parked again."""
+        parked, self.parked = self.parked, []
+        for inbox, header in parked:
+            self.server.take(inbox, header)
+
+    # ------------------------------------------------------------------ arrays by name
+
+    def _fetch(self, inbox, header):
+        """Answer with one array: where it lies if nothing changes it meanwhile."""
+        key = messages.key_of(messages.decode(inbox.inline(header), self._name(inbox)), self._name(inbox))
+        found = self.find(key)
+        described, (values,) = messages.manifest({key: found if self.limits is not None else found.copy()})
+        self.server.answer(inbox, Kind.VALUES, described, [bytes_of(values)])
+
+    def _store(self, inbox, header):
+        """Receive one array, straight to where it belongs, or first beside it where it has several places."""
+        key, dtype, shape = messages.described_one(inbox.inline(header), self._name(inbox))
+        known = self.find(key)
+        if (dtype, shape, header.body) != (known.dtype, known.shape, known.nbytes):
+            raise PeerLost(f"{self._name(inbox)} sent {list(key)} as {dtype} {list(shape)} in {header.body} bytes, this "
+                           f"server has it as {known.dtype} {list(known.shape)}: do both run the same program?")
+        values = known if self._lies_in_place(key) else arrays.empty(known.shape, known.dtype)
+        line = bytes_of(values)
+        targets = [line[start:stop] for start, stop in protocol.cuts(len(line), self.server.largest)]
+
+        def on_part(part):
+            if part == len(targets) - 1:
+                self._take_over(key, values)
+                self.server.answer(inbox)
+        if targets:
+            inbox.receive_body(targets, on_part)
+        else:
+            self.server.answer(inbox)
+
+    def find(self, key):
+        """The array of this key: a view of what the server keeps, or a copy of one number."""
+        try:
+            if key[0] == "rate":
+                return self.server.rates[key[1]]
+            if key[0] == "counter":
+                return self.counters()[key[1]]
+            table, where = self._table_of(*key[1:3])
+            return table.param(*where) if key[0] == "param" else table.state(*where, key[3])
+        except (KeyError, IndexError, StopIteration):
+            raise UsageError(f"{self.server.name_of(self.server.transport.rank)} keeps no {list(key)}") from None
+
+    def counters(self):
+        """{name: array} of the schedules' counters."""
+        return getattr(self.server.before_update, "counters", {})
+
+    def _table_of(self, variable, block):
+        """(table, the arguments by which it knows this shard)."""
+        for described, table in zip(self.server.description.row_tables, self.server.row_tables):
+            if described.name == variable:
+                return table, (block,)
+        return self.server.table, (variable, block)
+
+    def _lies_in_place(self, key):
+        """A number that goes with a variable is given out as a copy: each segment of the table has its own."""
+        return key[0] != "state" or np.may_share_memory(self.find(key), self.find(key))
+
+    def _take_over(self, key, values):
+        if key[0] == "state":
+            table, where = self._table_of(*key[1:3])
+            table.set_state(*where, key[3], values)
+
+    def _name(self, inbox):
+        return self.server.name_of(inbox.rank)
+
+
+def bytes_of(array):
+    """A contiguous array as a line of bytes, without a copy."""
+    return array.reshape(-1).view(np.uint8)
