@@ -18,13 +18,15 @@ import numpy as np
 
 from fleet_mpi.arrays import Rows, module_of, to_host
 from fleet_mpi.errors import ProgramError, UsageError, nearest
+from fleet_mpi.kernels import row_squares, update
 from fleet_mpi.kernels import rows as row_kernels
-from fleet_mpi.kernels import update
 
 DGC_SMALLEST = 16384  # elements: the original compresses nothing below
 
 square_sum = update.square_sum
 square_nodes = update.square_nodes
+square_sum_rows = row_squares.square_sum_rows
+square_nodes_rows = row_squares.square_nodes_rows
 
 
 def sgd(param, grad, learning_rate):

@@ -1,13 +1,13 @@
 """Ops that clip gradients, dense or Rows, and the merging of rows by id that must come first.
 
-Sums of squares are float64 and go over a tree of positions (``kernels.update.square_sum``): the same
-bits however a variable is cut. What makes Rows gives one object per plan, whose arrays change with
-every run.
+Sums of squares are float64 and go over a tree of positions (``kernels.update.square_sum``; of Rows, those in
+the whole variable): the same bits however a variable is cut. What makes Rows gives one object per plan, whose
+arrays change with every run.
 """
 
 from fleet_mpi import arrays
 from fleet_mpi.program.registry import op
-from fleet_mpi.update_rules import MergedRows, RowMerger, square_sum
+from fleet_mpi.update_rules import MergedRows, RowMerger, square_sum, square_sum_rows
 
 
 def infer_like(k):
@@ -35,11 +35,19 @@ def bind_elementwise(k, function):
     return run
 
 
-def values_of(value):
-    """A function that gives the numbers of a dense value or of Rows, as they are at the call."""
-    if isinstance(value, arrays.Rows):
-        return lambda: value.values
-    return lambda: value
+def squares_of(value):
+    """A function that gives the sum of squares of a dense value or of Rows, as they are at the call.
+
+    Rows count where they lie in the whole variable, so that the bits are those of a dense gradient.
+    """
+    if not isinstance(value, arrays.Rows):
+        return lambda: square_sum(value)
+    merge = RowMerger()
+
+    def total():
+        merged = merge(value)
+        return square_sum_rows(merged.ids, merged.values)
+    return total
 
 
 @op("merge_selected_rows", "X")
@@ -64,14 +72,14 @@ class MergeSelectedRows:
 
 @op("squared_l2_norm", "X")
 class SquaredL2Norm:
-    """The sum of squares of all elements, float64 [1]; of Rows, of the rows given (merge them first)."""
+    """The sum of squares of all elements, float64 [1]; of Rows, after equal ids are merged."""
 
     infer = infer_number
 
     def run(k):
         """One pass."""
-        values, out, xp = values_of(k["X"]), k["Out"], k.xp
-        return lambda: xp.copyto(out, square_sum(values()))
+        squares, out, xp = squares_of(k["X"]), k["Out"], k.xp
+        return lambda: xp.copyto(out, squares())
 
 
 @op("global_norm_scale", "X", attrs={"clip_norm": 1.0})
@@ -116,10 +124,10 @@ class ClipByNorm:
 
     def run(k):
         """Norm, factor, product."""
-        xp, norm = k.xp, float(k.attr("max_norm"))
+        xp, norm, squares = k.xp, float(k.attr("max_norm")), squares_of(k["X"])
 
         def clip(x, out):
-            factor = norm / xp.maximum(xp.sqrt(square_sum(x)), norm)
+            factor = norm / xp.maximum(xp.sqrt(squares()), norm)
             xp.multiply(x, factor.astype(x.dtype), out=out)
         return bind_elementwise(k, clip)
 

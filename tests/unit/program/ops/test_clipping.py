@@ -60,3 +60,27 @@ def test_values_of_rows_are_clipped():
     clipped = rows_op("clip_rows", Rows(np.array([3, 1]), np.array([[2, -2], [0.5, 9]], "float32"), 4),
                       min=-1.0, max=3.0)
     np.testing.assert_array_equal(clipped.values, [[2, -1], [0.5, 3]])
+
+
+def test_the_norm_of_rows_has_the_bits_of_the_dense_norm_whatever_the_order_of_the_ids():
+    block, ids = default_main_program().global_block(), rng.permutation(300)[:70]
+    rows = Rows(ids, rng.normal(size=(70, 3)).astype("float32"), 300)
+    block.create_var(name="rows", shape=[300, 3], type=VarType.SELECTED_ROWS)
+    block.create_var(name="dense", shape=[300, 3], dtype="float32", persistable=True)
+    block.append_op("squared_l2_norm", {"X": ["rows"]}, {"Out": ["by_rows"]})
+    block.append_op("squared_l2_norm", {"X": ["dense"]}, {"Out": ["by_all"]})
+    block.append_op("clip_by_norm", {"X": ["rows"]}, {"Out": ["some"]}, {"max_norm": 2.0})
+    block.append_op("clip_by_norm", {"X": ["dense"]}, {"Out": ["all"]}, {"max_norm": 2.0})
+    global_scope().var("rows").value = rows
+    global_scope().var("dense").put(rows.to_dense())
+    by_rows, by_all, some, all = Executor().run(fetch_list=["by_rows", "by_all", "some", "all"], return_numpy=False)
+    assert np.array(by_rows) == np.array(by_all)
+    np.testing.assert_array_equal(some.to_dense(), np.array(all))
+
+
+def test_the_norm_of_rows_that_repeat_is_that_of_their_sum():
+    block = default_main_program().global_block()
+    block.create_var(name="rows", shape=[4, 1], type=VarType.SELECTED_ROWS)
+    block.append_op("squared_l2_norm", {"X": ["rows"]}, {"Out": ["out"]})
+    global_scope().var("rows").value = Rows(np.array([2, 2]), np.ones((2, 1), "float32"), 4)
+    assert Executor().run(fetch_list=["out"])[0] == 4.0
