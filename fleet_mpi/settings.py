@@ -28,6 +28,8 @@ TABLE = (
             "refuse CUDAPlace where no GPU is usable, instead of falling back to the CPU"),
     Setting("FLEET_MPI_LOG", str, "info",
             "least severe message written to stderr: debug, info, warning, error"),
+    Setting("FLEET_MPI_STALENESS", int, -1,
+            "asynchronous training: how many steps a worker may be ahead of the slowest one; -1: no bound"),
     Setting("FLAGS_check_nan_inf", bool, False,
             "look at every op's results and stop, naming the op, when one is not finite (read when a program is "
             "first run with some feeds and fetches; set_flags acts at any time)"),

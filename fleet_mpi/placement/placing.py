@@ -56,6 +56,15 @@ class Placement:
             raise UsageError(f"placement: no variable {name!r} among the {len(self.variables)} that were placed")
         return self._by_variable[name]
 
+    def only(self, names):
+        """The same placement of some of the variables; each stays where it is."""
+        names = set(names)
+        chosen = np.array([variable.name in names for variable in self.variables], bool)
+        kept = chosen[self._columns.owners]
+        position = np.cumsum(kept) - 1
+        return Placement(self.servers, tuple(itertools.compress(self.variables, chosen)), self._columns.only(chosen),
+                         self._server_of[kept], position[self._order[kept[self._order]]])
+
     @functools.cached_property
     def _by_server(self):
         kept = [[] for _ in range(self.servers)]

@@ -34,7 +34,7 @@ def op_stream(call, seed=0):
     A persistable variable with a fixed seed is drawn the same at every run; all else moves on with
     the run count, apart for every worker.
     """
-    var = call.op.block.find_var(random_name(call.op))
+    var = call.op.block.find_var(call.op.output_arg_names[0])
     fixed = (seed or call.program.random_seed) and var is not None and var.persistable
     clock = call.clock
     return (lambda: 0) if fixed else (lambda: clock.stream)

@@ -1,21 +1,24 @@
 """DistributeTranspiler: splits a training program into a worker's and the servers' programs.
 
-Today it takes and checks every option and both argument forms; a job of one worker needs no change of its
-program: it keeps its parameters itself. Programs for servers and for several workers are not built yet and
-are refused.
+Takes every option and all argument forms of the original. The worker's programs are the given ones, changed in
+place. Which process runs which program is known when it runs; until then nothing is started.
 """
 
 import functools
 
-from fleet_mpi import notices
+from fleet_mpi import cluster
 from fleet_mpi.errors import NotBuilt, UnknownName, UsageError, nearest
 from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.transpile.distributing import distribute, rewrite
+from fleet_mpi.transpile.server_program import server_program, server_startup
 
 DEFAULTS = dict(
     slice_var_up=True, split_method=None, min_block_size=8192, enable_dc_asgd=False, mode="pserver",
     print_log=False, wait_port=True, runtime_split_send_recv=False, sync_mode=True, half_async=False,
     completely_not_async=False, geo_sgd_mode=False, geo_sgd_need_push_nums=100, nccl_comm_num=1,
-    use_hierarchical_allreduce=False, hierarchical_allreduce_inter_nranks=0, collective_mode=None)
+    use_hierarchical_allreduce=False, hierarchical_allreduce_inter_nranks=0, collective_mode=None,
+    # Ours: how delay compensation is weighed and bounded, and how many steps workers may be apart (None: no bound).
+    dc_asgd_lambda=1.0, dc_asgd_adaptive=False, dc_asgd_bound=1.0, staleness=None)
 
 
 class DistributeTranspilerConfig:
@@ -60,7 +63,7 @@ def also_in_the_oldest_form(transpile):
             raise UsageError("transpile(optimize_ops, params_grads, ...): the second argument must be the list that "
                              "minimize returned")
         self.config.split_method = given.pop("split_method", self.config.split_method)
-        return transpile(self, **given)
+        return transpile(self, **{"trainer_id": None, **given})
     return call
 
 
@@ -74,54 +77,78 @@ class DistributeTranspiler:
         self.origin_program = None
 
     @also_in_the_oldest_form
-    def transpile(self, trainer_id=0, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
+    def transpile(self, trainer_id=None, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
                   startup_program=None, current_endpoint="127.0.0.1:6174"):
         """Describe the job; ``trainers`` is a number, or in nccl2 mode the workers' endpoints as a text.
 
         The oldest form, ``transpile(optimize_ops, params_grads, [trainer_id,] pservers=, trainers=)``, is
-        understood too.
+        understood too; without a trainer_id workers are numbered by their rank.
         """
-        self.trainer_id = trainer_id
+        self.trainer_id = trainer_id or 0
         self.origin_program = program or default_main_program()
         self.startup_program = startup_program or default_startup_program()
         self.trainers = len(trainers.split(",")) if isinstance(trainers, str) else trainers
-        self.pserver_endpoints = pservers.split(",") if isinstance(pservers, str) else []
+        self.pserver_endpoints = [one.strip() for one in pservers.split(",")] if isinstance(pservers, str) else []
         self.sync_mode = sync_mode and self.config.sync_mode
         self.current_endpoint = current_endpoint
-        if self.sync_mode and self.config.enable_dc_asgd:
-            raise UsageError("enable_dc_asgd corrects asynchronous training: set sync_mode = False with it")
+        if self.config.mode != "pserver":
+            return
+        _check_job(self.pserver_endpoints, self.trainers, trainer_id)
+        cluster.share_seed()
+        self.distribution, self.updates = distribute(
+            self.origin_program, self.startup_program, self.config, self.pserver_endpoints, self.trainers, trainer_id,
+            sync_mode)
+        rewrite(self.origin_program, self.startup_program, self.distribution)
 
     def get_trainer_program(self, wait_port=True):
-        """The worker's program."""
+        """The worker's program: the one given to ``transpile``."""
         self._require_transpiled()
-        if self.trainers > 1:
+        if self.config.mode != "pserver" and self.trainers > 1:
             raise _not_built(self)
-        if self.config.mode == "pserver":
-            notices.once("embedded", f"DistributeTranspiler: one worker keeps its parameters itself; the "
-                                     f"{len(self.pserver_endpoints)} server(s) of this job have nothing to do")
         return self.origin_program
 
     def get_pserver_program(self, endpoint):
-        """The program of the server with this label."""
-        self._require_transpiled()
-        raise _not_built(self)
+        """The program of the server with this label; running it serves until the workers have left."""
+        index = self._server(endpoint)
+        return server_program(self.distribution, index, self.updates, endpoint)
 
     def get_pserver_programs(self, endpoint):
         """(program, startup program) of the server with this label."""
-        self._require_transpiled()
-        raise _not_built(self)
+        return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
     def get_startup_program(self, endpoint, pserver_program=None, startup_program=None):
         """The startup program of the server with this label."""
+        return server_startup(self.distribution, self._server(endpoint))
+
+    def _server(self, endpoint):
         self._require_transpiled()
-        raise _not_built(self)
+        if self.config.mode != "pserver":
+            raise _not_built(self)
+        if endpoint not in self.pserver_endpoints:
+            raise UsageError(f"no server has the label {endpoint!r}; {nearest(endpoint, self.pserver_endpoints)}")
+        return self.pserver_endpoints.index(endpoint)
 
     def _require_transpiled(self):
         if self.origin_program is None:
             raise UsageError("call transpile(...) first")
 
 
+def _check_job(endpoints, trainers, trainer_id):
+    if not endpoints or not all(endpoints):
+        raise UsageError(f"pservers: expected 'host:port' texts separated by commas, got {endpoints}")
+    if len(set(endpoints)) != len(endpoints):
+        raise UsageError(f"pservers: the same endpoint twice: {endpoints}")
+    if not isinstance(trainers, int) or isinstance(trainers, bool) or trainers < 1:
+        raise UsageError(f"trainers: expected a whole number from 1 up, got {trainers!r}")
+    if trainer_id is not None and not 0 <= int(trainer_id) < trainers and not _may_be_a_server(trainer_id):
+        raise UsageError(f"trainer_id: expected a number from 0 to {trainers - 1}, got {trainer_id!r}")
+
+
+def _may_be_a_server(trainer_id):
+    """Scripts give servers any number as trainer_id; a worker's is checked again when it joins."""
+    return int(trainer_id) >= 0
+
+
 def _not_built(transpiler):
-    return NotBuilt(f"DistributeTranspiler: a job of {transpiler.trainers} worker(s) and "
-                    f"{len(transpiler.pserver_endpoints)} server(s) in mode {transpiler.config.mode!r}: programs for "
-                    f"several processes are not built yet")
+    return NotBuilt(f"DistributeTranspiler: a job of {transpiler.trainers} worker(s) in mode "
+                    f"{transpiler.config.mode!r}: collective training is not built yet")

@@ -11,10 +11,10 @@ NORMAL = {"mean": 0.0, "std": 1.0}
 
 
 def drawn(k, out, kernel, *arguments):
-    """The call that fills ``out`` with a fresh draw."""
-    seed = k.attr("seed", 0)
+    """The call that fills ``out`` with a fresh draw, or with the part of it from the op's ``offset`` on."""
+    seed, offset = k.attr("seed", 0), int(k.attr("offset", 0))
     key, stream, draw = k.random_key(seed), op_stream(k, seed), kernel.pick(out)
-    return lambda: draw(out, key, stream(), 0, *arguments)
+    return lambda: draw(out, key, stream(), offset, *arguments)
 
 
 def run_uniform(k):

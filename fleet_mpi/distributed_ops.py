@@ -1,0 +1,125 @@
+"""The ops of distributed programs: the only place where the graph meets the servers.
+
+In a worker's program the first ``recv`` does the exchange; ``send`` hands over row gradients, dense ones lie in
+the flat array already; the barriers and ``split_byref`` are there to be read. ``listen_and_serv`` is a server's
+whole life.
+"""
+
+from fleet_mpi import sessions
+from fleet_mpi.arrays import Rows
+from fleet_mpi.errors import ProgramError
+from fleet_mpi.program.registry import op
+from fleet_mpi.transpile.distribution import Distribution
+
+Distribution.connect = staticmethod(sessions.connect)
+
+
+def nothing_to_infer(k):
+    """No outputs."""
+
+
+def nothing_to_run(k):
+    """Nothing."""
+
+
+def infer_parts(k):
+    """Parts of a variable that lie within it: no memory of their own."""
+    for index, shape in enumerate(k.attr("shapes", [])):
+        k.set("Out", shape, k.dtype("X") if k.has("X") else "float32", lod=(), index=index, kind="raw")
+
+
+@op("send", "X*", "Out*?", attrs={"epmap": [], "trainer_id": 0, "table": ""}, effect=True)
+class Send:
+    """Gradients on their way to the servers."""
+
+    infer = nothing_to_infer
+
+    def run(k):
+        """A row gradient is handed over; a dense one is where it is sent from."""
+        table = k.attr("table")
+        if not table:
+            return None
+        session, rows = the_session(k), k["X"]
+        if not isinstance(rows, Rows):
+            k.fail("expected a row gradient")
+        return lambda: session.take_rows(table, rows)
+
+
+@op("split_byref", "X", "Out*", attrs={"sections": [], "shapes": []})
+class SplitByRef:
+    """Shows how a gradient is cut."""
+
+    infer = infer_parts
+    run = nothing_to_run
+
+
+@op("recv", "X*", "Out*", attrs={"epmap": [], "trainer_id": 0, "param": "", "does": "", "shapes": [], "rows": []},
+    effect=True)
+class Recv:
+    """Parameters from the servers: the op that says ``does`` works for all that follow."""
+
+    def infer(k):
+        """The parameter, or parts of it."""
+        param = k.attr("param")
+        for index, shape in enumerate(k.attr("shapes")):
+            is_whole = k.name("Out", index) == param
+            dtype = k.op.block._var_recursive(k.name("Out", index)).dtype
+            k.set("Out", shape, dtype, lod=(), index=index, kind="dense" if is_whole else "raw")
+
+    def run(k):
+        """One exchange, or the first pull."""
+        whole = k.scope.array(k.attr("param"))
+        for index, (begin, shape) in enumerate(zip(k.attr("rows"), k.attr("shapes"))):
+            if k.name("Out", index) != k.attr("param"):
+                k.put("Out", whole[begin:begin + shape[0]], index)
+        session = the_session(k)
+        return {"exchange": session.exchange, "initial": session.pull}.get(k.attr("does"))
+
+
+@op("send_barrier", "X*", "Out*?", attrs={"endpoints": []}, effect=True)
+class SendBarrier:
+    """Shows that all gradients of a round come before its parameters."""
+
+    infer, run = nothing_to_infer, nothing_to_run
+
+
+@op("fetch_barrier", "X*", "Out*?", attrs={"endpoints": []}, effect=True)
+class FetchBarrier:
+    """Shows the end of a round."""
+
+    infer, run = nothing_to_infer, nothing_to_run
+
+
+@op("fake_init", "", "Out", attrs={"shape": []})
+class FakeInit:
+    """A table that only the servers have: its shape, no memory."""
+
+    def infer(k):
+        """The shape."""
+        k.set("Out", k.attr("shape"), "float32", lod=(), kind="raw")
+
+    run = nothing_to_run
+
+
+@op("listen_and_serv", "X*", "Out*?", attrs={"endpoint": ""}, effect=True)
+class ListenAndServ:
+    """Serves until every worker has left."""
+
+    infer = nothing_to_infer
+
+    def run(k):
+        """Take the values from the scope, then serve."""
+        distribution = getattr(k.program, "_distribution", None)
+        if distribution is None:
+            raise ProgramError(f"{k.op}: this program was not made by a transpiler in this process; call "
+                               f"get_pserver_program again")
+        index, scope = k.program._server, k.scope
+        return lambda: sessions.serve(distribution, index, scope)
+
+
+def the_session(k):
+    """The session of the scope an op runs in."""
+    session = sessions.session_of(k.scope)
+    if session is None:
+        k.fail("this scope is not connected to servers")
+    return session

@@ -1,0 +1,201 @@
+"""A worker's connection to its servers, and a server's life: where programs, placement, wire and modes meet.
+
+A worker's session belongs to a scope: the scope's parameters and gradients become views of the client's flat
+arrays, so that what an executor computes needs no copy to be sent. Without other processes (a world of one) the
+server runs inside the worker, over loopback, whenever the worker waits.
+"""
+
+import numpy as np
+
+from fleet_mpi import cluster, modes, notices
+from fleet_mpi.errors import UsageError
+from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server.row_table import RowTableDescription
+from fleet_mpi.parameter_server.server import Server
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.scope import Scope
+from fleet_mpi.transpile.server_program import server_startup, shards_of, state_name
+from fleet_mpi.update_rules import merge
+from fleet_mpi.wire.loopback import Loopback, Network
+
+SESSION = "@PARAMETER_SERVER@"  # the variable of a scope that holds its session
+
+
+def describe(distribution):
+    """What the client and the servers of a job must know."""
+    rows = distribution.row_placement
+    tables = tuple(RowTableDescription(one.name, one.shape, one.dtype, rows.of_variable(one.name),
+                                       distribution.recipes[one.name]) for one in rows.variables)
+    return Description(distribution.placement, distribution.recipes, distribution.fed_rates, tables,
+                       distribution.rate_dtypes)
+
+
+class WorkerSession:
+    """One worker's training connection, in one scope."""
+
+    def __init__(self, distribution, scope):
+        self.distribution, self.scope = distribution, scope
+        self.cluster = cluster.join("worker", distribution.worker, workers=distribution.workers,
+                                    servers=list(distribution.endpoints))
+        description = describe(distribution)
+        self.embedded = None
+        if self.cluster.size == 1:
+            self.client = self._embedded_client(description)
+        else:
+            self.client = Client(_mpi(self.cluster), self.cluster.index, [one.rank for one in self.cluster.servers],
+                                 description, name_of(self.cluster))
+        self.half = modes.worker_half(distribution.mode, self.client, distribution.options,
+                                      workers=distribution.workers)
+        self.rows = [None] * len(description.row_tables)
+        self.table_numbers = {table.name: number for number, table in enumerate(description.row_tables)}
+        self.is_over = False
+        self._install()
+        self.client.hello(distribution.fingerprint())
+        cluster.at_exit(self.finish)
+
+    def _embedded_client(self, description):
+        if self.distribution.workers > 1:
+            raise cluster.several_processes(self.distribution.workers, self.distribution.endpoints)
+        network, servers = Network(), len(self.distribution.endpoints)
+        ranks = list(range(servers))
+        self.embedded = [_new_server(self.distribution, index, network.transport(index), [servers], ranks,
+                                     description, str, _started_scope(self.distribution, index)) for index in ranks]
+
+        def serve():
+            for server in self.embedded:
+                server.advance()
+        return Client(Loopback(network, servers, on_wait=serve), 0, ranks, description)
+
+    def _install(self):
+        """Let the scope's parameters and gradients lie in the client's flat arrays; values stay."""
+        params, grads = self.client.layout.views(self.client.params), self.client.layout.views(self.client.grads)
+        for name, view in params.items():
+            known = self.scope.array(name)
+            if known is not None:
+                view[...] = known
+            self.scope.var(name).put(view)
+            if self.distribution.mode != "geo":
+                self.scope.var(self.distribution.gradients[name]).put(grads[name])
+
+    def take_rows(self, table, rows):
+        """Keep a row gradient for the next exchange, merged: its memory may be used for something else before."""
+        self.rows[self.table_numbers[table]] = merge(rows)
+
+    def exchange(self):
+        """What a step ends with: push and pull as the mode says."""
+        for position, name in enumerate(self.distribution.fed_rates):
+            rate = self.scope.array(name)
+            if rate is None:
+                raise UsageError(f"the learning rate {name!r} has no value: run the startup program first")
+            self.client.rates[position] = rate.reshape(-1)[0]
+        self.half.after_backward(self.rows)
+        self.rows = [None] * len(self.rows)
+        self.cluster.progress = self.client.pushes
+
+    def pull(self):
+        """Take the servers' parameters as they are."""
+        self.client.collect(self.client.pull())
+        self.half.restart()
+
+    def finish(self):
+        """Send what is left, say goodbye. May be called again."""
+        if not self.is_over:
+            self.is_over = True
+            self.half.finish()
+            self.client.leave()
+
+
+def session_of(scope):
+    """The session of a scope, or None."""
+    holder = scope.find_var(SESSION)
+    return None if holder is None else holder.value
+
+
+def connect(distribution, scope):
+    """Give a scope its session, unless it has one; a new distribution in the same scope takes the old one's place."""
+    known = session_of(scope)
+    if known is None:
+        scope.var(SESSION).value = WorkerSession(distribution, scope)
+    elif known.distribution is not distribution and not known.is_over:
+        raise UsageError("this scope is connected to the servers of another program: finish that training first "
+                         "(fleet.stop_worker or exe.close), or use another scope")
+
+
+def serve(distribution, index, scope):
+    """Be server number ``index`` until all workers have left; its shards' values come from the scope."""
+    job = cluster.join("server", index, distribution.endpoints[index], workers=distribution.workers,
+                       servers=list(distribution.endpoints))
+    if job.size == 1:
+        raise cluster.several_processes(distribution.workers, distribution.endpoints)
+    server = _new_server(distribution, index, _mpi(job), [one.rank for one in job.workers],
+                         [one.rank for one in job.servers], describe(distribution), name_of(job), scope)
+    notices.log().info("Server listening on %s", distribution.endpoints[index])
+    server.serve()
+    return server
+
+
+def name_of(job):
+    """The function that says who a rank is."""
+    members = {one.rank: one for one in (*job.workers, *job.servers)}
+
+    def name(rank):
+        one = members[rank]
+        return f"{one.role} {one.index} (rank {rank}, host {one.host})"
+    return name
+
+
+def _mpi(job):
+    from fleet_mpi.wire.mpi import MPITransport
+    return MPITransport(job.comm)
+
+
+def _new_server(distribution, index, transport, workers, servers, description, names, scope):
+    half = modes.server_half(distribution.mode, distribution.options, workers=len(workers))
+    server = Server(transport, index, workers, servers, description, half, distribution.fingerprint(), names)
+    server.before_update = _schedule(distribution, server, scope)
+    take_values(distribution, server, scope)
+    return server
+
+
+def take_values(distribution, server, scope):
+    """Let a server's tables have the values of the scope, and the scope's variables be views of the tables."""
+    for shard in shards_of(distribution, server.index):
+        table = server.table_of(shard.variable)
+        name = shard.variable + ("" if shard.name == shard.variable else f".block{shard.block}")
+        values = scope.array(name)
+        if values is None:
+            raise UsageError(f"server {server.index}: {name!r} has no value: run the server's startup program first")
+        view = table.param(shard.variable, shard.block)
+        view[...] = values
+        scope.var(name).put(view)
+        for state, variable in distribution.recipes[shard.variable].states:
+            values = scope.array(state_name(variable, shard, distribution))
+            if values is not None:
+                table.set_state(shard.variable, shard.block, state, values)
+                scope.erase([state_name(variable, shard, distribution)])
+    for name in server.rates:
+        if scope.array(name) is not None:
+            server.rates[name][...] = scope.array(name)
+
+
+def _started_scope(distribution, index):
+    scope = Scope()
+    Executor().run(server_startup(distribution, index), scope=scope)
+    return scope
+
+
+def _schedule(distribution, server, scope):
+    """The function that moves schedules on before an update; None where no rate is computed."""
+    if distribution.rate_program is None:
+        return None
+    executor = Executor()
+    wanted = [name for name in server.rates if name not in distribution.fed_rates]
+
+    def move_on(steps):
+        for name in distribution.fed_rates:
+            scope.array(name)[...] = server.rates[name]
+        for _ in range(max(1, steps)):
+            values = executor.run(distribution.rate_program, fetch_list=wanted, scope=scope)
+        for name, value in zip(wanted, values):
+            server.rates[name][...] = np.reshape(value, -1)
+    return move_on

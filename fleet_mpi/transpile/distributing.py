@@ -1,0 +1,49 @@
+"""From a training program and a config to the Distribution and the worker's programs, changed in place."""
+
+import numpy as np
+
+from fleet_mpi import placement as placing
+from fleet_mpi.transpile.distribution import Distribution
+from fleet_mpi.transpile.lookups import replace_lookups
+from fleet_mpi.transpile.mode_choice import chosen_mode
+from fleet_mpi.transpile.reading import Updates
+from fleet_mpi.transpile.trainer import rewrite_main, rewrite_main_for_geo, rewrite_startup
+
+
+def distribute(program, startup, config, endpoints, workers, worker=None, sync_mode=True, communicator=None):
+    """(Distribution, Updates) of a program; nothing is changed yet."""
+    updates = Updates(program.clone())
+    fed, dtypes, rate_program = updates.rates()
+    mode, options = chosen_mode(config, sync_mode, communicator)
+    by_rows = [name for name in updates.recipes if updates.is_by_rows(name) and mode != "geo"]
+    found = placing.place([_placed(updates, name) for name in updates.recipes], len(endpoints),
+                          config.split_method or "RoundRobin", config.slice_var_up, config.min_block_size,
+                          program.random_seed)
+    dense, rows = found.only(set(updates.recipes) - set(by_rows)), found.only(set(by_rows))
+    made = Distribution(dense, rows, updates.recipes, updates.gradients, fed, dtypes, rate_program, mode, options,
+                        list(endpoints), workers, worker, startup.clone())
+    return made, updates
+
+
+def rewrite(program, startup, distribution, pulls_at_start=True):
+    """Make a program and its startup program a worker's.
+
+    With ``pulls_at_start`` the startup program ends with the servers' values (1.x); without, the worker's own
+    values count until it is connected (2.x).
+    """
+    if distribution.mode == "geo":
+        rewrite_main_for_geo(program, distribution)
+        rewrite_startup(startup, distribution, keep_states=True, pulls=pulls_at_start)
+        return
+    own = Updates(program)
+    own.rates()
+    tables = [one.name for one in distribution.row_placement.variables]
+    rewrite_main(program, distribution, own.moved)
+    if tables:
+        replace_lookups(program, tables)
+    rewrite_startup(startup, distribution, pulls=pulls_at_start)
+
+
+def _placed(updates, name):
+    var = updates.block._var_recursive(name)
+    return placing.Variable(name, tuple(var.shape), np.dtype(var._dtype).name)

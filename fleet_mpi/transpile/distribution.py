@@ -1,0 +1,53 @@
+"""Distribution: everything a job's processes must agree on, as plain data. Made from a program by ``reading``."""
+
+import dataclasses
+import hashlib
+import json
+
+from fleet_mpi import __version__
+from fleet_mpi.wire import protocol
+
+
+@dataclasses.dataclass
+class Distribution:
+    """One training program spread over workers and servers.
+
+    ``connect`` is set by whoever runs such programs (``distributed_ops``): called before every run of a worker's
+    program, it sees to it that the scope has a connection to the servers.
+    """
+
+    placement: object                 # of the dense variables
+    row_placement: object             # of the variables that travel by rows
+    recipes: dict                     # {variable: Recipe} of all of them
+    gradients: dict                   # {variable: name of its gradient}
+    fed_rates: tuple                  # learning rates that workers set
+    rate_dtypes: dict                 # {name: dtype} of all rates
+    rate_program: object              # computes the other rates and moves schedules on; None where nothing does
+    mode: str
+    options: dict                     # of the mode
+    endpoints: list                   # the servers' labels
+    workers: int
+    worker: int | None = None         # this worker's number; None: by rank order
+    startup_source: object = None     # the untouched startup program: initial values of everything
+    loaded_from: str = ""             # servers: the folder their values came from
+
+    connect = None
+
+    def before_run(self, scope):
+        """The hook of the worker's programs."""
+        Distribution.connect(self, scope)
+
+    def fingerprint(self):
+        """What is compared between ranks: texts and numbers by name, so that a difference can be named."""
+        shards = [tuple(shard) for shard in (*self.placement.shards, *self.row_placement.shards)]
+        return {"fleet_mpi": __version__, "protocol": protocol.VERSION, "workers": self.workers,
+                "servers": len(self.endpoints), "mode": self.mode,
+                "mode options": json.dumps(self.options, sort_keys=True, default=str),
+                "variables": [variable.name for variable in self.placement.variables],
+                "tables": [variable.name for variable in self.row_placement.variables],
+                "shards": _digest(shards), "updates": _digest(sorted(self.recipes.items())),
+                "rates": [str(name) for name in self.fed_rates]}
+
+
+def _digest(value):
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]

@@ -1,0 +1,144 @@
+"""From a training program to a Distribution: which variables are updated, how, and at which learning rate.
+
+Update ops are found by their role; what leads from a gradient as backward gave it to the update is read back,
+op by op, into the steps of a Recipe. An op that is not known there is refused: a part of a variable might not
+be enough for it.
+"""
+
+import numpy as np
+
+from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, Recipe
+from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF
+from fleet_mpi.program.program import copy_program
+from fleet_mpi.program.types import Role, VarType
+from fleet_mpi.update_rules import RULES
+
+
+class Updates:
+    """What is read from a program: recipes by variable in op order, and the ops that servers take over."""
+
+    def __init__(self, program):
+        self.block = program.global_block()
+        self.program = program
+        self.recipes, self.gradients, self.moved = {}, {}, set()
+        self.update_ops = {}
+        self._optimize = [op for op in self.block.ops if op.role & (Role.Optimize | Role.LRSched)]
+        self._maker = {name: op for op in self._optimize for name in op.output_arg_names
+                       if name not in op.input_arg_names}
+        for op in self._optimize:
+            if op.type in RULES and op.role & Role.Optimize:
+                self._read_update(op)
+        if not self.recipes:
+            raise UsageError("no update op was found in the program: call minimize before transpiling")
+
+    def _read_update(self, op):
+        param = op.input("Param")[0]
+        if param in self.recipes:
+            raise NotBuilt(f"{op}: the parameter {param!r} is updated twice; servers apply one update each")
+        if op.input("SkipUpdate"):
+            raise NotBuilt(f"{op}: updates that may be skipped (loss scaling) are not built with servers")
+        rule = RULES[op.type]
+        if rule.name == "dgc_momentum":
+            raise NotBuilt(f"{op}: deep gradient compression is for collective training; use Momentum with servers")
+        self.moved.add(op)
+        source = (op.attrs.get("op_role_var") or [None, op.input("Grad")[0]])[1]
+        steps = self._steps(op.input("Grad")[0], source, param)
+        names = ATTRIBUTE_OF.get(rule.name, {})
+        hypers = {name: op.attrs[names.get(name, name)] for name in rule.hypers if names.get(name, name) in op.attrs}
+        states = tuple((state.name, op.input(state.slot)[0]) for state in rule.states)
+        self.recipes[param] = Recipe(rule.name, tuple(sorted((name, _plain(value)) for name, value in hypers.items())),
+                                     op.input("LearningRate")[0], tuple(steps), states)
+        self.gradients[param], self.update_ops[param] = source, op
+
+    def _steps(self, grad, source, param):
+        steps = []
+        while grad != source:
+            op = self._maker.get(grad)
+            if op is None:
+                raise NotBuilt(f"the update of {param!r} reads {grad!r}, which does not come from its gradient "
+                               f"{source!r} by clipping and regularisation")
+            self.moved.add(op)
+            step, grad = self._step(op, param)
+            if step is not None:
+                steps.insert(0, step)
+        return steps
+
+    def _step(self, op, param):
+        """(the step an op stands for, the gradient it reads)."""
+        if op.type == "sum" and len(op.input("X")) == 2:
+            return self._decay(op, param)
+        grad = op.input("X")[0] if op.input("X") else ""
+        if op.type in ("clip", "clip_rows"):
+            return Bound(float(op.attrs["min"]), float(op.attrs["max"])), grad
+        if op.type == "clip_by_norm":
+            return BoundNorm(float(op.attrs["max_norm"])), grad
+        if op.type == "merge_selected_rows":
+            return None, grad
+        if op.type == "multiply_by_scale":
+            return self._global_norm(op), grad
+        raise NotBuilt(f"{op}: servers do not know this step of the update of {param!r}: they know clipping, L1 and "
+                       f"L2 decay, and the optimizers")
+
+    def _decay(self, op, param):
+        grad, decay = op.input("X")
+        scale = self._maker.get(decay)
+        source = scale.input("X")[0] if scale is not None and scale.type == "scale" else None
+        sign = self._maker.get(source)
+        of_sign = sign is not None and sign.type == "sign" and sign.input("X") == [param]
+        if source != param and not of_sign:
+            raise NotBuilt(f"{op}: servers know L1 and L2 decay only; this adds {decay!r} to the gradient of {param!r}")
+        self.moved.update([scale, sign] if of_sign else [scale])
+        return Decay(float(scale.attrs["scale"]), of_sign), grad
+
+    def _global_norm(self, op):
+        factor = op.input("Scale")[0]
+        scale = self._maker[factor]
+        total = self._maker[scale.input("X")[0]]
+        squares = [self._maker[name] for name in total.input("X")]
+        merges = [self._maker[one.input("X")[0]] for one in squares if one.input("X")[0] in self._maker]
+        self.moved.update([scale, total, *squares, *merges])
+        return BoundNorm(float(scale.attrs["clip_norm"]), factor)
+
+    def ops_of(self, param):
+        """The ops that servers take over for one parameter, in order."""
+        return [op for op in self._optimize if op in self.moved and not op.role & Role.LRSched
+                and (op.attrs.get("op_role_var") or [None])[0] == param]
+
+    def is_by_rows(self, param):
+        """Whether a parameter's gradient comes as rows."""
+        grad = self.block.find_var(self.gradients[param])
+        return grad is not None and grad.type == VarType.SELECTED_ROWS
+
+    # ------------------------------------------------------------------ learning rates
+
+    def rates(self):
+        """(rates that workers set, {rate: dtype}, the program for the others or None)."""
+        wanted = sorted({recipe.rate for recipe in self.recipes.values()})
+        ops = [op for op in self.block.ops if op.role & Role.LRSched]
+        made = {name for op in ops for name in op.output_arg_names}
+        needed = {name for op in ops for name in op.input_arg_names if name not in made}
+        fed = tuple(sorted((set(wanted) | needed) - made))
+        dtypes = {name: np.dtype(self.block._var_recursive(name)._dtype) for name in {*wanted, *fed}}
+        if not ops:
+            return fed, dtypes, None
+        self.moved.update(ops)
+        return fed, dtypes, only_these(self.program, ops)
+
+
+def only_these(program, ops):
+    """A copy of a program with some ops of its block 0 and their variables."""
+    keep = {op.idx for op in ops}
+    twin = copy_program(program)
+    block = twin.global_block()
+    block.ops = [op for position, op in enumerate(block.ops) if position in keep]
+    used = {name for op in block.ops for name in [*op.input_arg_names, *op.output_arg_names]}
+    block.vars = {name: var for name, var in block.vars.items() if name in used}
+    twin._before_run, twin._loaders = [], []
+    twin.touch()
+    return twin
+
+
+def _plain(value):
+    """Attributes as values that compare and print equal in every process."""
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,196 @@
+"""A server's programs: ``listen_and_serv`` with one block of update ops per shard, and the startup of its shards.
+
+The main program is for reading (and names what the service needs); servers run the recipes, which are the same
+updates. The startup program draws each shard as the part of the whole variable that it is, so that initial values
+do not depend on the number of servers.
+"""
+
+import numpy as np
+
+from fleet_mpi.program.operator import ROLE, Operator
+from fleet_mpi.program.program import Program
+from fleet_mpi.program.types import Role
+
+MODE_NUMBERS = {"sync": 0, "async": 1, "half_async": 2, "geo": 3, "delay_compensated": 1, "bounded_staleness": 1}
+
+
+def server_program(distribution, server, updates, endpoint):
+    """The program of server number ``server``."""
+    program = Program()
+    root = program.global_block()
+    blocks, grad_to_block = [], []
+    rate_block = _rate_block(program, distribution)
+    for shard in shards_of(distribution, server):
+        block = program._create_block()
+        program._rollback()
+        block.ops = _update_ops(block, root, distribution, shard, updates)
+        blocks.append(block.idx)
+        grad_to_block.append(f"{distribution.gradients[shard.variable]}{_suffix(shard)}:{block.idx}")
+    root.ops.append(Operator(root, "listen_and_serv", {"X": []}, {}, {
+        "endpoint": endpoint, "pserver_id": server, "Fanin": distribution.workers,
+        "distributed_mode": MODE_NUMBERS[distribution.mode], "sync_mode": distribution.mode == "sync",
+        "optimize_blocks": blocks, "grad_to_block_id": grad_to_block, "lr_decay_block_id": rate_block,
+        "sparse_grad_to_param": [f"{distribution.gradients[one.name]}:{one.name}"
+                                 for one in distribution.row_placement.variables],
+        "dc_asgd": distribution.mode == "delay_compensated", "rpc_send_thread_num": 12, "rpc_get_thread_num": 12,
+        "rpc_prefetch_thread_num": 12, ROLE: int(Role.RPC)}))
+    program._distribution, program._server = distribution, server
+    program.touch()
+    return program
+
+
+def shards_of(distribution, server):
+    """All shards of one server: dense ones, then rows."""
+    return [*distribution.placement.of_server(server), *distribution.row_placement.of_server(server)]
+
+
+def shard_name(name, shard, distribution):
+    """The name of a variable's part on its server: its own, or with the block where it has several."""
+    return name + _suffix(shard)
+
+
+def state_name(name, shard, distribution):
+    """The name of a state's part: the state's own, unless the server has several parts of it."""
+    here = [one for one in shards_of(distribution, shard.server) if one.variable == shard.variable]
+    return name if len(here) == 1 else name + _suffix(shard)
+
+
+def _suffix(shard):
+    return "" if shard.name == shard.variable else f".block{shard.block}"
+
+
+def _rate_block(program, distribution):
+    if distribution.rate_program is None:
+        return -1
+    block = program._create_block()
+    program._rollback()
+    source = distribution.rate_program.global_block()
+    for var in source.vars.values():
+        var.copy_to(program.global_block())
+    block.ops = [Operator(block, op.type, op.inputs, op.outputs, op.attrs, op.site) for op in source.ops]
+    return block.idx
+
+
+def _update_ops(block, root, distribution, shard, updates):
+    """The sum and mean over workers (synchronous), then the variable's own ops on the shard's names."""
+    grad = distribution.gradients[shard.variable] + _suffix(shard)
+    names = _renamed(distribution, shard, updates)
+    for old, new in names.items():
+        var = updates.block.find_var(old)
+        if var is not None and not root.has_var(new):
+            shape = shard.shape if tuple(var.shape) == tuple(_whole_shape(distribution, shard)) else var.shape
+            root.create_var(name=new, shape=shape, dtype=var.dtype, persistable=var.persistable, type=var.type)
+    ops, workers = [], distribution.workers
+    if distribution.mode == "sync" and workers > 1:
+        parts = [f"{grad}.trainer_{worker}" for worker in range(workers)]
+        for part in parts:
+            root.create_var(name=part, shape=shard.shape, dtype="float32", persistable=True)
+        ops = [Operator(block, "sum", {"X": parts}, {"Out": [grad]}, {ROLE: int(Role.Optimize)}),
+               Operator(block, "scale", {"X": [grad]}, {"Out": [grad]},
+                        {"scale": 1.0 / workers, ROLE: int(Role.Optimize)})]
+    return ops + [_renamed_op(block, op, names) for op in updates.ops_of(shard.variable)]
+
+
+def _whole_shape(distribution, shard):
+    for placement in (distribution.placement, distribution.row_placement):
+        for variable in placement.variables:
+            if variable.name == shard.variable:
+                return variable.shape
+    return ()
+
+
+def _renamed(distribution, shard, updates):
+    states = {name for _, name in distribution.recipes[shard.variable].states}
+    names = {shard.variable: shard.variable + _suffix(shard)}
+    for op in updates.ops_of(shard.variable):
+        for name in [*op.input_arg_names, *op.output_arg_names]:
+            if name in states:
+                names[name] = state_name(name, shard, distribution)
+            elif name.startswith(distribution.gradients[shard.variable]):
+                names[name] = name.replace(distribution.gradients[shard.variable],
+                                           distribution.gradients[shard.variable] + _suffix(shard), 1)
+            else:
+                names.setdefault(name, name)
+    return names
+
+
+def _renamed_op(block, op, names):
+    def renamed(slots):
+        return {slot: [names.get(name, name) for name in held] for slot, held in slots.items()}
+    return Operator(block, op.type, renamed(op.inputs), renamed(op.outputs), dict(op.attrs), op.site)
+
+
+# ---------------------------------------------------------------------- startup
+
+def server_startup(distribution, server):
+    """The program that gives a server's shards and states their first values."""
+    source, program = distribution.startup_source, Program()
+    program.random_seed = source.random_seed
+    block = program.global_block()
+    makers = _makers(source.global_block())
+    for shard in shards_of(distribution, server):
+        _start_variable(block, makers, shard.variable, shard.variable + _suffix(shard), shard)
+        for _, state in distribution.recipes[shard.variable].states:
+            _start_variable(block, makers, state, state_name(state, shard, distribution), shard)
+    wanted = _rate_variables(distribution)
+    for name in wanted:
+        for op, var in makers.get(name, ()):
+            if not block.has_var(name):
+                var.copy_to(block)
+            block.ops.append(Operator(block, op.type, op.inputs, op.outputs, dict(op.attrs), op.site))
+    program.touch()
+    return program
+
+
+def _rate_variables(distribution):
+    """Rates, and what schedules keep from step to step."""
+    names = set(distribution.rate_dtypes)
+    if distribution.rate_program is not None:
+        names |= {name for op in distribution.rate_program.global_block().ops for name in op.input_arg_names}
+    return sorted(names)
+
+
+def _makers(block):
+    """{variable: [(op, variable)]}: the ops that give it its first value, in order."""
+    found = {}
+    for op in block.ops:
+        for name in op.output_arg_names:
+            found.setdefault(name, []).append((op, block.var(name)))
+    return found
+
+
+def _start_variable(block, makers, name, new, shard):
+    """Add the ops that draw one shard of a variable (or of a state that is as the variable)."""
+    for op, var in makers.get(name, ()):
+        is_whole = int(np.prod(var.shape, dtype=np.int64)) == 1 and shard.size != 1 or shard.name == shard.variable
+        shape = list(var.shape) if is_whole else list(shard.shape)
+        block.create_var(name=new, shape=shape, dtype=var.dtype, persistable=True, type=var.type)
+        if is_whole:
+            made = Operator(block, op.type, op.inputs, _outputs(op, name, new),
+                            {**op.attrs, "random_name": name}, op.site)
+            block.ops.append(made)
+        else:
+            block.ops += _cut(block, op, var, name, new, shard)
+
+
+def _cut(block, op, var, name, new, shard):
+    """The op for a part of the variable: drawn from its offset on; of other ops the whole, then a slice."""
+    outputs = _outputs(op, name, new)
+    if op.type == "fill_constant":
+        return [Operator(block, op.type, {}, outputs, {**op.attrs, "shape": list(shard.shape)}, op.site)]
+    if op.type in ("uniform_random", "gaussian_random", "truncated_gaussian_random"):
+        attrs = {**op.attrs, "shape": list(shard.shape), "offset": shard.offset, "random_name": name}
+        return [Operator(block, op.type, {}, outputs, attrs, op.site)]
+    if op.type == "assign_value":
+        values = np.asarray(op.attrs["values"]).reshape(-1)[shard.offset:shard.offset + shard.size]
+        return [Operator(block, op.type, {}, outputs,
+                         {**op.attrs, "shape": list(shard.shape), "values": values}, op.site)]
+    whole = new + ".whole"
+    block.create_var(name=whole, shape=var.shape, dtype=var.dtype)
+    attrs = {"axes": [0], "starts": [shard.row_begin], "ends": [shard.row_begin + shard.rows]}
+    return [Operator(block, op.type, op.inputs, _outputs(op, name, whole), {**op.attrs, "random_name": name}, op.site),
+            Operator(block, "slice", {"Input": [whole]}, {"Out": [new]}, attrs)]
+
+
+def _outputs(op, old, new):
+    return {slot: [new if name == old else name for name in names] for slot, names in op.outputs.items()}

@@ -1,0 +1,137 @@
+"""The worker's programs: gradients go out by ``send``, parameters come back by ``recv``; updates are the servers'.
+
+The ops are the original's, in its order; one of them, the first ``recv``, does the exchange (attribute
+``exchange``), the others show what is exchanged. Programs are changed in place.
+"""
+
+from fleet_mpi.program.operator import ROLE, ROLE_VAR, Operator
+from fleet_mpi.program.types import Role
+
+RPC_ROLE = int(Role.RPC)
+
+
+def rewrite_main(program, distribution, moved):
+    """Let a training program push its gradients and pull its parameters."""
+    block = program.global_block()
+    at_update = next((index for index, op in enumerate(block.ops) if op in moved and not op.role & Role.LRSched),
+                     len(block.ops))
+    kept_before = [op for op in block.ops[:at_update] if op not in moved]
+    kept_after = [op for op in block.ops[at_update:] if op not in moved]
+    block.ops = _with_sends(block, kept_before, distribution) + _exchange(block, distribution) + kept_after
+    _drop_unused_variables(block, moved)
+    program._before_run.append(distribution.before_run)
+    program._is_distributed = True
+    program.touch()
+
+
+def rewrite_main_for_geo(program, distribution):
+    """Let a program that updates its own parameters exchange what they moved, after each step."""
+    block = program.global_block()
+    sends = [_op(block, "send", {"X": [name]}, {}, _where(distribution, shards))
+             for name, shards in _by_variable(distribution)]
+    block.ops = block.ops + sends + _receives(block, distribution)
+    program._before_run.append(distribution.before_run)
+    program._is_distributed = True
+    program.touch()
+
+
+def rewrite_startup(startup, distribution, keep_states=False, pulls=True):
+    """Let a startup program fetch the parameters from the servers; optimizer states are initialised there."""
+    block = startup.global_block()
+    if not keep_states:
+        states = {name for recipe in distribution.recipes.values() for _, name in recipe.states}
+        block.ops = [op for op in block.ops if not states.intersection(op.output_arg_names)]
+        for name in states:
+            block.vars.pop(name, None)
+    tables = {variable.name for variable in distribution.row_placement.variables}
+    for op in block.ops:
+        if tables.intersection(op.output_arg_names):
+            op.type, op.attrs = "fake_init", {"shape": op.attrs.get("shape", []), ROLE: op.attrs.get(ROLE, 0)}
+    if pulls:
+        block.ops = block.ops + _receives(block, distribution, kind="initial")
+        startup._before_run.append(distribution.before_run)
+    startup.touch()
+
+
+def _with_sends(block, ops, distribution):
+    """The ops, each that makes a gradient followed by the ``send`` of it."""
+    by_gradient = {distribution.gradients[name]: (name, shards) for name, shards in _by_variable(distribution, True)}
+    last = {name: index for index, op in enumerate(ops) for name in op.output_arg_names}
+    found = []
+    for index, op in enumerate(ops):
+        found.append(op)
+        for grad in op.output_arg_names:
+            if grad in by_gradient and last[grad] == index:
+                found += _send(block, grad, *by_gradient[grad], distribution)
+    return found
+
+
+def _send(block, grad, variable, shards, distribution):
+    var = block.var(grad)
+    is_rows = variable in {one.name for one in distribution.row_placement.variables}
+    if not is_rows:
+        # So that its memory is the scope's: there it lies in the flat array that is sent.
+        var.persistable = True
+    where = {**_where(distribution, shards), ROLE_VAR: [variable, grad], "table": variable if is_rows else ""}
+    if len(shards) == 1 or is_rows:
+        return [_op(block, "send", {"X": [grad]}, {}, where)]
+    names = [f"{grad}.block{shard.block}" for shard in shards]
+    for name, shard in zip(names, shards):
+        block.create_var(name=name, shape=shard.shape, dtype=var.dtype, stop_gradient=True)
+    split = {"sections": [shard.rows for shard in shards], "shapes": [list(shard.shape) for shard in shards]}
+    return [_op(block, "split_byref", {"X": [grad]}, {"Out": names}, split),
+            _op(block, "send", {"X": names}, {}, where)]
+
+
+def _exchange(block, distribution):
+    ops = _receives(block, distribution)
+    if distribution.mode == "sync":
+        ops.insert(0, _op(block, "send_barrier", {}, {}, {"endpoints": distribution.endpoints}))
+    return ops
+
+
+def _receives(block, distribution, kind="exchange"):
+    """One ``recv`` per variable, the first of which does the work; then a barrier and the joining of blocks."""
+    receives, concats = [], []
+    for name, shards in _by_variable(distribution):
+        sliced = len(shards) > 1
+        outs = [f"{name}.block{shard.block}" for shard in shards] if sliced else [name]
+        attrs = {**_where(distribution, shards), "param": name, "does": "" if receives else kind,
+                 "shapes": [list(shard.shape) for shard in shards], "rows": [shard.row_begin for shard in shards]}
+        for out, shard in zip(outs, shards):
+            if sliced:
+                block.create_var(name=out, shape=shard.shape, dtype=block.var(name).dtype, stop_gradient=True)
+        receives.append(_op(block, "recv", {}, {"Out": outs}, attrs))
+        if sliced:
+            concats.append(_op(block, "concat", {"X": outs}, {"Out": [name]}, {"axis": 0}))
+    if not receives:
+        receives.append(_op(block, "recv", {}, {"Out": []}, {"does": kind, "shapes": [], "rows": [], "param": ""}))
+    return [*receives, _op(block, "fetch_barrier", {}, {}, {"endpoints": distribution.endpoints}), *concats]
+
+
+def _where(distribution, shards):
+    return {"epmap": [distribution.endpoints[shard.server] for shard in shards],
+            "trainer_id": distribution.worker or 0}
+
+
+def _by_variable(distribution, with_rows=False):
+    """(variable, its shards) in placement order."""
+    placements = [distribution.placement, distribution.row_placement][:1 + with_rows]
+    return [(variable.name, placement.of_variable(variable.name))
+            for placement in placements for variable in placement.variables]
+
+
+def _op(block, type, inputs, outputs, attrs):
+    """An op that no shape rule is asked about: the table of ops need not know it yet."""
+    return Operator(block, type, inputs, outputs, {ROLE: RPC_ROLE, **attrs})
+
+
+def _drop_unused_variables(block, moved):
+    """Variables that only the servers' ops had, states among them, are gone from the worker's program."""
+    used = {name for inner in block.program.blocks for op in inner.ops
+            for name in [*op.input_arg_names, *op.output_arg_names]}
+    for op in moved:
+        for name in {*op.input_arg_names, *op.output_arg_names} - used:
+            var = block.vars.get(name)
+            if var is not None and not var.is_data and name not in op.input("LearningRate"):
+                block.vars.pop(name)
