@@ -20,7 +20,7 @@ class Snapshots:
     """Handles STORE, FETCH, FREEZE and THAW for a server, and parks its pushes while it is frozen.
 
     Keys of arrays are ("param", variable, block), ("state", variable, block, the rule's state), ("rate", name) and
-    ("counter", name): counters are those of the schedules, ``server.before_update.counters`` where there are any.
+    ("counter", name). ``counters`` is set where there are schedules: called, it gives {name: array} of what they keep.
     """
 
     def __init__(self, server):
@@ -30,6 +30,7 @@ class Snapshots:
         self.begun = [0] * len(server.inboxes)   # the last push of each worker that the mode has heard of
         self.limits = None                       # while frozen: the last one it may hear of
         self.freezer, self.parked, self.awaits = None, [], None
+        self.counters = dict
 
     # ------------------------------------------------------------------ standing still
 
@@ -127,21 +128,10 @@ class Snapshots:
                 return self.server.rates[key[1]]
             if key[0] == "counter":
                 return self.counters()[key[1]]
-            table, where = self._table_of(*key[1:3])
-            return table.param(*where) if key[0] == "param" else table.state(*where, key[3])
+            table = self.server.table_of(key[1])
+            return table.param(*key[1:]) if key[0] == "param" else table.state(*key[1:])
         except (KeyError, IndexError, StopIteration):
             raise UsageError(f"{self.server.name_of(self.server.transport.rank)} keeps no {list(key)}") from None
-
-    def counters(self):
-        """{name: array} of the schedules' counters."""
-        return getattr(self.server.before_update, "counters", {})
-
-    def _table_of(self, variable, block):
-        """(table, the arguments by which it knows this shard)."""
-        for described, table in zip(self.server.description.row_tables, self.server.row_tables):
-            if described.name == variable:
-                return table, (block,)
-        return self.server.table, (variable, block)
 
     def _lies_in_place(self, key):
         """A number that goes with a variable is given out as a copy: each segment of the table has its own."""
@@ -149,8 +139,7 @@ class Snapshots:
 
     def _take_over(self, key, values):
         if key[0] == "state":
-            table, where = self._table_of(*key[1:3])
-            table.set_state(*where, key[3], values)
+            self.server.table_of(key[1]).set_state(*key[1:], values)
 
     def _name(self, inbox):
         return self.server.name_of(inbox.rank)

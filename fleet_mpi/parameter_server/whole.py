@@ -8,9 +8,10 @@ import contextlib
 
 import numpy as np
 
-from fleet_mpi import arrays, update_rules
-from fleet_mpi.errors import FleetError, PeerLost, Stalled, UsageError, nearest
+from fleet_mpi import arrays
+from fleet_mpi.errors import FleetError, PeerLost, Stalled, UsageError
 from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.kept import Contents, Kept
 from fleet_mpi.parameter_server.snapshots import bytes_of
 from fleet_mpi.wire.protocol import Kind
 
@@ -19,14 +20,7 @@ class Whole:
     """Reads and writes what the servers of a client keep."""
 
     def __init__(self, client):
-        self.client, self.description = client, client.description
-        self.placements = {variable.name: self.description.placement
-                           for variable in self.description.placement.variables}
-        self.recipes = dict(self.description.recipes)
-        for table in self.description.row_tables:
-            self.placements[table.name], self.recipes[table.name] = table.placement, table.recipe
-        self._variables = {variable.name: variable for placement in self.placements.values()
-                           for variable in placement.variables}
+        self.client, self.contents = client, Contents(client.description)
         self._is_frozen = False
 
     # ------------------------------------------------------------------ one state of all servers
@@ -73,30 +67,31 @@ class Whole:
 
     def fetch(self, variable):
         """The whole parameter."""
-        return self._fetched(variable, lambda shard: ("param", variable, shard.block))
+        return self.fetch_kept(Kept("param", variable))
 
     def fetch_state(self, variable, state):
         """A whole state of the variable's rule, or the number ([1]) where it has one for the variable."""
-        key = self._state_key(variable, state)
-        if self._state(variable, state).like_param:
-            return self._fetched(variable, key)
-        return self._fetch_small(self._link_of(self._shards(variable)[0]), key(self._shards(variable)[0]))
+        return self.fetch_kept(Kept("state", variable, state))
 
     def fetch_rate(self, name):
         """A learning rate, [1]; all servers have the same."""
-        return self._fetch_small(self.client.links[0], ("rate", name))
+        return self.fetch_kept(Kept("rate", name))
 
     def fetch_counter(self, name):
         """A schedule's counter; all servers have the same."""
-        return self._fetch_small(self.client.links[0], ("counter", name))
+        return self.fetch_kept(Kept("counter", name))
 
-    def _fetched(self, variable, key_of_shard):
-        described = self._described(variable)
-        whole = arrays.empty(described.shape, described.dtype)
+    def fetch_kept(self, kept):
+        """What a Kept names, whole."""
+        if not self._is_spread(kept):
+            link, key = self._copies(kept)[0]
+            return self._fetch_small(link, key)
+        shape, dtype = self.contents.shape_and_dtype(kept)
+        whole = arrays.empty(shape, dtype)
         line = whole.reshape(-1)
-        for shard in self._shards(variable):
+        for shard in self.contents.shards(kept.variable):
             part = line[shard.offset:shard.offset + shard.size]
-            self._fetch(self._link_of(shard), key_of_shard(shard), part.dtype, tuple(shard.shape), bytes_of(part))
+            self._fetch(self.client.links[shard.server], _key(kept, shard), dtype, tuple(shard.shape), bytes_of(part))
         return whole
 
     def _fetch(self, link, key, dtype, shape, into):
@@ -116,64 +111,61 @@ class Whole:
 
     def store(self, variable, array):
         """Let the servers have this parameter."""
-        self._store_shards(variable, array, lambda shard: ("param", variable, shard.block))
+        self.store_kept(Kept("param", variable), array)
 
     def store_state(self, variable, state, array):
         """Let the servers have this state of the variable's rule."""
-        key = self._state_key(variable, state)
-        if self._state(variable, state).like_param:
-            self._store_shards(variable, array, key)
-            return
-        for shard in self._shards(variable):
-            self._store(self._link_of(shard), key(shard), array)
+        self.store_kept(Kept("state", variable, state), array)
 
     def store_rate(self, name, array):
         """Let all servers have this learning rate."""
-        for link in self.client.links:
-            self._store(link, ("rate", name), array)
+        self.store_kept(Kept("rate", name), array)
 
     def store_counter(self, name, array):
         """Let the schedules of all servers go on from here."""
-        for link in self.client.links:
-            self._store(link, ("counter", name), array)
+        self.store_kept(Kept("counter", name), array)
 
-    def _store_shards(self, variable, array, key_of_shard):
-        described = self._described(variable)
-        if tuple(array.shape) != tuple(described.shape) or array.dtype != np.dtype(described.dtype):
-            raise UsageError(f"{variable}: the servers keep {described.dtype} {list(described.shape)}, got {array.dtype} "
-                             f"{list(array.shape)}")
+    def store_kept(self, kept, array):
+        """Let the servers have what a Kept names, from a whole array."""
+        if kept.kind in ("param", "state"):
+            self._check(kept, array)
+        if not self._is_spread(kept):
+            for link, key in self._copies(kept):
+                self._store(link, key, array)
+            return
         line = np.ascontiguousarray(array).reshape(-1)
-        for shard in self._shards(variable):
-            self._store(self._link_of(shard), key_of_shard(shard),
+        for shard in self.contents.shards(kept.variable):
+            self._store(self.client.links[shard.server], _key(kept, shard),
                         line[shard.offset:shard.offset + shard.size].reshape(shard.shape))
+
+    def _check(self, kept, array):
+        shape, dtype = self.contents.shape_and_dtype(kept)
+        if (tuple(array.shape), array.dtype) != (shape, dtype):
+            raise UsageError(f"{' '.join(kept).strip()}: the servers keep {dtype} {list(shape)}, got {array.dtype} "
+                             f"{list(array.shape)}")
 
     def _store(self, link, key, array):
         described, (array,) = messages.manifest({key: array})
         self.client.ask(link, Kind.STORE, described, bytes_of(array))
 
-    # ------------------------------------------------------------------ names
+    # ------------------------------------------------------------------ where things are
 
-    def _state_key(self, variable, state):
-        return lambda shard: ("state", variable, shard.block, state)
+    def _is_spread(self, kept):
+        """Whether each shard has its part, and not a copy of one number."""
+        return kept.kind == "param" or kept.kind == "state" and self.contents.state(kept.variable, kept.state).like_param
 
-    def _state(self, variable, name):
-        self._described(variable)
-        states = {state.name: state for state in update_rules.RULES[self.recipes[variable].rule].states}
-        if name not in states:
-            raise UsageError(f"{variable} is updated by {self.recipes[variable].rule}, which has no state {name!r}; "
-                             f"{nearest(name, states)}")
-        return states[name]
-
-    def _described(self, variable):
-        if variable not in self._variables:
-            raise UsageError(f"the servers keep no variable {variable!r}; {nearest(variable, self._variables)}")
-        return self._variables[variable]
-
-    def _shards(self, variable):
-        return self.placements[variable].of_variable(variable)
-
-    def _link_of(self, shard):
-        return self.client.links[shard.server]
+    def _copies(self, kept):
+        """(link, key) of every place that has the same number."""
+        if kept.kind == "state":
+            return [(self.client.links[shard.server], _key(kept, shard))
+                    for shard in self.contents.shards(kept.variable)]
+        return [(link, (kept.kind, kept.variable)) for link in self.client.links]
 
     def _name(self, link):
         return self.client.name_of(link.rank)
+
+
+def _key(kept, shard):
+    """The name of one shard's array on the wire."""
+    return ("param", kept.variable, shard.block) if kept.kind == "param" else (
+        "state", kept.variable, shard.block, kept.state)
