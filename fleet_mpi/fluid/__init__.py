@@ -16,8 +16,8 @@ from fleet_mpi.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor
 from fleet_mpi.fluid.framework import (Program, Variable, cpu_places, cuda_places, default_main_program,
                                        default_startup_program, device_guard, get_flags, in_dygraph_mode,
                                        is_compiled_with_cuda, name_scope, program_guard, require_version, set_flags)
-from fleet_mpi.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, memory_optimize,
-                                        release_memory)
+from fleet_mpi.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, HashName, RoundRobin,
+                                        memory_optimize, release_memory)
 from fleet_mpi.program.backward import gradients
 from fleet_mpi.program.compiled import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
 from fleet_mpi.program.executor import Executor

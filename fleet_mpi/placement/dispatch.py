@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from fleet_mpi.errors import UsageError, nearest
+from fleet_mpi.errors import NotBuilt, UsageError, nearest
 from fleet_mpi.placement.hashing import fnv1a, hash_all
 from fleet_mpi.placement.shard import Variable
 from fleet_mpi.placement.variables import itemsize
 
-# Loading the compiled loop takes longer than balancing this many blocks in Python.
-FEW = 5000
+# Loading the compiled loop takes longer than balancing this many blocks in Python (tens of ms).
+FEW = 20_000
 
 
 class PSDispatcher:
@@ -43,7 +43,7 @@ class PSDispatcher:
 
     def dispatch(self, varlist):
         """The endpoint for each of these blocks (anything with ``name``, and ``shape`` where bytes count)."""
-        raise NotImplementedError(f"{type(self).__name__} has no dispatch(varlist)")
+        raise NotBuilt(f"split method {type(self).__name__}: define dispatch(varlist), which returns an endpoint per block")
 
 
 class RoundRobin(PSDispatcher):

@@ -10,8 +10,8 @@ import numpy as np
 BASIS = 0xcbf29ce484222325
 PRIME = 0x100000001b3
 
-# Loading the compiled loop takes longer than hashing this many names in Python.
-FEW = 500
+# Loading the compiled loop takes longer than hashing this many names in Python (tens of ms).
+FEW = 10_000
 
 
 def fnv1a(name):

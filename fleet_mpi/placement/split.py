@@ -5,6 +5,7 @@ models with more variables than Python counts quickly.
 """
 
 import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -79,6 +80,13 @@ class Columns(NamedTuple):
     row_begins: np.ndarray
     rows: np.ndarray
     counts: np.ndarray       # blocks of the variable
+
+    def only(self, chosen):
+        """The columns of the variables for which ``chosen`` (an array of bools) says so."""
+        kept = chosen[self.owners]
+        names = list(itertools.compress(self.names, kept))
+        part = Columns(*(column if column is self.names else column[kept] for column in self))
+        return part._replace(names=names, owners=(np.cumsum(chosen) - 1)[part.owners])
 
     def as_lists(self, variables):
         """The columns of a Shard up to its server, as Python lists."""

@@ -1,7 +1,8 @@
 """``fluid.transpiler``: a training program split into the programs of a job."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.fluid.transpiler import details, distribute_transpiler
+from fleet_mpi.fluid.transpiler import details, distribute_transpiler, ps_dispatcher
+from fleet_mpi.fluid.transpiler.ps_dispatcher import HashName, RoundRobin
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 
 
