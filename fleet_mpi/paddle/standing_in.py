@@ -25,6 +25,12 @@ def stand_in():
     sys.meta_path.insert(0, Finder())
 
 
+# By name only: the launcher lies above this folder, and is imported by whoever asks for it.
+_LAUNCHERS = {"distributed.launch": "fleet_mpi.launch", "distributed.launch.__main__": "fleet_mpi.launch.__main__",
+              "distributed.fleet.launch": "fleet_mpi.launch.__main__",
+              "distributed.launch_ps": "fleet_mpi.launch.launch_ps"}
+
+
 def our_name(name):
     """The module of this package that a ``paddle`` module name stands for.
 
@@ -32,6 +38,8 @@ def our_name(name):
     """
     _, _, rest = name.partition(".")
     rest = rest.removeprefix("v2.")
+    if rest in _LAUNCHERS:
+        return _LAUNCHERS[rest]
     if rest.split(".")[0] == "fluid":
         return "fleet_mpi." + rest
     if rest == "core":

@@ -1,4 +1,4 @@
-"""A plugin of the pytest that runs in every rank: the ranks stay in step, test by test, and a test fails on all of them if it fails on one.
+"""A plugin of the pytest in every rank: ranks stay in step, test by test; what fails on one of them fails on all.
 
 A rank whose test failed may have left the others in the middle of an exchange. It tells them after the test; where they
 do not come to listen within seconds, it ends the job.
@@ -67,7 +67,8 @@ def _agree(failed, test):
     deadline = time.monotonic() + (WAIT_AFTER_FAILURE if failed else WAIT)
     while not request.Test():
         if time.monotonic() > deadline:
-            print(f"\nrank {_own[0].rank} waited for the others after {test}; it ends the job", file=sys.stderr, flush=True)
+            sys.stderr.write(f"\nrank {_own[0].rank} waited for the others after {test}; it ends the job\n")
+            sys.stderr.flush()
             _own[0].Abort(1)
         time.sleep(0.0005)
     return [int(rank) for rank in np.flatnonzero(verdicts)]

@@ -65,7 +65,8 @@ class Finished(NamedTuple):
         """How it ended, and the last lines of every rank: the message of a failed assertion."""
         ended = "still running at the deadline, ended" if self.code is None else f"exit code {self.code}"
         parts = [f"{ended}, after {self.seconds:.1f} s"]
-        for name, wrote in [*((f"rank {number}", rank) for number, rank in enumerate(self.ranks)), ("launcher", self.launcher)]:
+        named = {f"rank {number}": rank for number, rank in enumerate(self.ranks)}
+        for name, wrote in {**named, "launcher": self.launcher}.items():
             for stream, text in wrote._asdict().items():
                 if text.strip():
                     parts.append(f"---- {name}, std{stream}: last lines\n{_last_words(text)}")
@@ -107,8 +108,8 @@ def run_job(n, argv, env=None, timeout=60, mpmd=None, via="mpirun", cwd=None, py
 
 def run_inside(n, arguments=(), timeout=300, per_test=60):
     """Run the inside-tests on ``n`` ranks: pytest in every rank, in step. A deadlock ends with every rank's stack."""
-    words = ["-m", "pytest", "--with-mpi", "-v", "-s", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={per_test}",
-             "-o", "faulthandler_exit_on_timeout=true", *(arguments or ()), str(INSIDE)]
+    words = ["-m", "pytest", "--with-mpi", "-v", "-s", "-p", "no:cacheprovider",
+             "-o", f"faulthandler_timeout={per_test}", "-o", "faulthandler_exit_on_timeout=true", *arguments, str(INSIDE)]
     return run_job(n, words, timeout=timeout, cwd=ROOT)
 
 

@@ -26,6 +26,7 @@ def stood_in():
     ("paddle", "fleet_mpi.paddle"), ("paddle.fluid", "fleet_mpi.fluid"), ("paddle.fluid.io", "fleet_mpi.fluid.io"),
     ("paddle.static.nn", "fleet_mpi.paddle.static.nn"), ("paddle.v2", "fleet_mpi.paddle.v2"),
     ("paddle.v2.dataset.mnist", "fleet_mpi.paddle.dataset.mnist"), ("paddle.v2.fluid.layers", "fleet_mpi.fluid.layers"),
+    ("paddle.distributed.launch", "fleet_mpi.launch"), ("paddle.distributed.fleet", "fleet_mpi.paddle.distributed.fleet"),
     ("paddle.core", "fleet_mpi.fluid.core"), ("paddle.fluidity", "fleet_mpi.paddle.fluidity")))
 def test_names_of_modules(name, ours):
     assert our_name(name) == ours

@@ -1,0 +1,7 @@
+"""``python -m fleet_mpi.launch``."""
+
+import sys
+
+from fleet_mpi.launch import main
+
+sys.exit(main())

@@ -1,0 +1,52 @@
+"""The mpirun beside the interpreter is taken before any other, and known by what it says of itself."""
+
+import pytest
+
+from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI, environment, family_of, find_mpirun
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Makes a folder with a mpirun that says this of itself."""
+    def make(name, says):
+        path = tmp_path / name / "mpirun"
+        path.parent.mkdir()
+        path.write_text(f"#!/bin/sh\necho '{says}'\n")
+        path.chmod(0o755)
+        return path.parent
+    return make
+
+
+def test_the_one_beside_the_interpreter_comes_first(folder):
+    beside, elsewhere = folder("venv", "mpirun (Open MPI) 5.0.11"), folder("system", "HYDRA build details:")
+    found = find_mpirun(python=str(beside / "python"), search=str(elsewhere))
+    assert found == (str(beside / "mpirun"), OPEN_MPI)
+
+
+def test_else_it_is_looked_for_on_the_path(folder, tmp_path):
+    elsewhere = folder("system", "HYDRA build details:")
+    found = find_mpirun(python=str(tmp_path / "none" / "python"), search=f"/nowhere:{elsewhere}")
+    assert found == (str(elsewhere / "mpirun"), MPICH)
+
+
+def test_none_at_all_is_a_sentence_with_the_cure(tmp_path):
+    with pytest.raises(EnvironmentProblem, match=f"no mpirun, neither in {tmp_path} nor on PATH.*pip install"):
+        find_mpirun(python=str(tmp_path / "python"), search="")
+
+
+@pytest.mark.parametrize("says, family", (
+    ("mpirun (Open MPI) 5.0.11\n", OPEN_MPI), ("mpiexec (OpenRTE) 4.1.4", OPEN_MPI), ("HYDRA build details:", MPICH),
+    ("Intel(R) MPI Library for Linux* OS, Version 2021.15", MPICH)))
+def test_families(says, family):
+    assert family_of(says) == family
+
+
+def test_an_unknown_one_is_refused_with_its_words():
+    with pytest.raises(EnvironmentProblem, match="says 'slurm wrapper 3': expected that of Open MPI or of MPICH"):
+        family_of("slurm  wrapper\n3")
+
+
+def test_a_home_is_given_where_there_is_none():
+    assert environment(OPEN_MPI, {}, root=False)["HOME"].startswith("/")
+    assert "HOME" not in environment(OPEN_MPI, {"HOME": ""}, root=False)
