@@ -33,7 +33,8 @@ def _sums(ids, values, start, nodes):
 def _fill(ids, order, values, start, levels, indices, sums):
     """The sum of each node; the nodes are in order and cover all positions that occur."""
     buffer = np.empty(1 << LEAF_LEVEL)
-    # Open parts of the current node, and the level at which each meets the one below it.
+    # Open parts of the current node, and where each meets the one below it: positions differ first in the highest
+    # bit of this.
     parts, joins = np.empty(65), np.empty(65, np.int64)
     width = values.shape[1]
     highest = 0
@@ -53,8 +54,8 @@ def _fill(ids, order, values, start, levels, indices, sums):
                 depth = 0
                 node += 1
             if depth:
-                join = _length(last ^ position)
-                while depth > 1 and joins[depth - 1] < join:
+                join = last ^ position
+                while depth > 1 and _is_below(joins[depth - 1], join):
                     depth -= 1
                     parts[depth - 1] += parts[depth]
                 joins[depth] = join
@@ -78,10 +79,6 @@ def _closed(parts, depth):
 
 
 @compiled
-def _length(number):
-    """How many bits a number has."""
-    length = 0
-    while number:
-        number >>= 1
-        length += 1
-    return length
+def _is_below(one, other):
+    """Whether the highest bit of one number is lower than that of the other."""
+    return one < other and one < one ^ other

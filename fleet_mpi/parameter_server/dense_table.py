@@ -8,6 +8,7 @@ everything at once and asks for the sums of squares of whole variables on the wa
 import numpy as np
 
 from fleet_mpi import arrays, update_rules
+from fleet_mpi.parameter_server import norms
 from fleet_mpi.parameter_server.flat import aligned
 from fleet_mpi.parameter_server.recipes import BoundNorm
 
@@ -32,7 +33,8 @@ class DenseTable:
     def __init__(self, image, recipes, rates):
         self.image, self.recipes, self.rates = image, recipes, rates
         self.params = _zeros(image.nbytes)
-        self.needs_norms = any(recipes[shard.variable].needs_norms for shard in image.shards)
+        # Of the whole job: a server that needs none of them still tells the others that it has nothing to add.
+        self.needs_norms = any(recipe.needs_norms for recipe in recipes.values())
         self._index = {(shard.variable, shard.block): index for index, shard in enumerate(image.shards)}
         self.segments = [self._segments_of(piece) for piece in image.pieces]
         self.states = self._new_states()
@@ -149,14 +151,9 @@ class DenseTable:
         return known[:len(grad)]
 
     def update_with_norms(self, gradients):
-        """The whole update where norms are needed, as a generator.
-
-        It yields {(variable, what): nodes of the tree of squares} and is sent {(variable, what): sum, [1] float64}
-        of the whole variables; it may do so several times.
-        """
+        """The whole update where norms are needed, as a generator: see ``norms``."""
         lines = [(segment, segment.line(self.params), segment.line(gradients)) for segment in self._all_segments()]
-        longest = max((len(recipe.steps) for recipe in self.recipes.values()), default=0)
-        for position in range(longest):
+        for position in range(norms.most_steps(self.recipes)):
             yield from self._apply_step(lines, position)
         yield from self._finish(lines)
 
@@ -165,28 +162,13 @@ class DenseTable:
                 if position < len(segment.recipe.steps)]
         wanted = self._nodes([(segment, grad) for segment, _, grad, step in here if isinstance(step, BoundNorm)],
                              "gradient")
-        sums = (yield wanted) if self._wants_norms(position) else {}
+        sums = (yield wanted) if norms.asks_at(self.recipes, position) else {}
         for segment, param, grad, step in here:
             if isinstance(step, BoundNorm):
-                factor = step.factor(self._group_sum(step, segment, sums))
+                factor = step.factor(norms.sum_for(step, self._variable_at(segment), self.recipes, sums))
                 np.multiply(grad, factor.astype(grad.dtype), out=grad)
             else:
                 step.apply(grad, param, self._scratch_like(grad))
-
-    def _wants_norms(self, position):
-        """Whether any variable of the job, here or elsewhere, has a norm at this step: all servers ask or none."""
-        return any(position < len(recipe.steps) and isinstance(recipe.steps[position], BoundNorm)
-                   for recipe in self.recipes.values())
-
-    def _group_sum(self, step, segment, sums):
-        variable = self._variable_at(segment)
-        if not step.group:
-            return sums[variable, "gradient"]
-        names = sorted(name for name, recipe in self.recipes.items() if step in recipe.steps)
-        total = sums[names[0], "gradient"]
-        for name in names[1:]:
-            total = total + sums[name, "gradient"]
-        return total
 
     def _finish(self, lines):
         """The rules; LARS and LAMB with the norms of whole variables."""
@@ -200,12 +182,9 @@ class DenseTable:
                     param, grad, *self._states_of(segment), **self._hypers(segment))
                 wanted |= self._nodes([(segment, param)], "param", wanted)
                 wanted |= self._nodes([(segment, directions[segment])], "direction", wanted)
-        sums = (yield wanted) if self._has_ratio_rules() else {}
+        sums = (yield wanted) if norms.asks_at_the_end(self.recipes) else {}
         for segment, param, grad in lines:
             self._run_rule(segment, param, grad, directions, sums)
-
-    def _has_ratio_rules(self):
-        return any(recipe.rule in ("lars_momentum", "lamb") for recipe in self.recipes.values())
 
     def _run_rule(self, segment, param, grad, directions, sums):
         rate, variable = self.rates[segment.recipe.rate], self._variable_at(segment)
