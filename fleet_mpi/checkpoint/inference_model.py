@@ -19,17 +19,23 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
 
     Returns the names of the targets.
     """
+    pruned, content, names = model_for(feeded_var_names, target_vars, main_program)
+    with replacing(os.path.join(dirname, model_filename or MODEL)) as stream:
+        stream.write(content)
+    if not program_only:
+        save_vars(executor, dirname, pruned, predicate=is_persistable, filename=params_filename)
+    return names
+
+
+def model_for(feeded_var_names, target_vars, main_program=None):
+    """(the pruned program, the content of its file, the targets' names) of a model for inference."""
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     program = getattr(main_program, "program", main_program) or default_main_program()
     names = [one if isinstance(one, str) else one.name for one in targets]
     pruned = prune(program.clone(for_test=True), names, feeds)
     _require_fed(pruned, feeds, names)
-    with replacing(os.path.join(dirname, model_filename or MODEL)) as stream:
-        stream.write(program_to_bytes(pruned, {"feeds": feeds, "fetches": names}))
-    if not program_only:
-        save_vars(executor, dirname, pruned, predicate=is_persistable, filename=params_filename)
-    return names
+    return pruned, program_to_bytes(pruned, {"feeds": feeds, "fetches": names}), names
 
 
 def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None):

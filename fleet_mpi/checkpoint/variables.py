@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from fleet_mpi.checkpoint.replacing import replacing
+from fleet_mpi.checkpoint.replacing import replacing_together
 from fleet_mpi.checkpoint.tensor_file import read_tensor, read_tensors, write_tensor
 from fleet_mpi.errors import CheckpointDamaged, UsageError
 from fleet_mpi.program.ops.sparse_table import INDEX, KEYS, growing_variables
@@ -54,27 +54,36 @@ def load_params(executor, dirname, main_program=None, filename=None):
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Save some variables of a program: those listed, or those for which ``predicate(var)`` holds."""
     chosen, scope = choose(main_program, vars, predicate), global_scope()
-    tensors = {name: _value(scope, name) for name in chosen}
-    if filename is not None:
-        with replacing(os.path.join(dirname, filename)) as stream:
-            for tensor in tensors.values():
-                write_tensor(stream, tensor.array, tensor.lod_offsets)
-        return
+    tensors = [(name, value_in(scope, name)) for name in chosen]
+    with replacing_together() as beside:
+        write_values(beside, dirname, ((name, tensor.array, tensor.lod_offsets) for name, tensor in tensors), filename)
+
+
+def write_values(beside, dirname, values, filename=None):
+    """Write (name, array, lod) tuples, in name order: a file each, or all into one; ``beside`` opens the files."""
     os.makedirs(dirname, exist_ok=True)
-    for name, tensor in tensors.items():
-        with replacing(os.path.join(dirname, name)) as stream:
-            write_tensor(stream, tensor.array, tensor.lod_offsets)
+    if filename is not None:
+        with beside(os.path.join(dirname, filename)) as stream:
+            for _, array, lod in values:
+                write_tensor(stream, array, lod)
+        return
+    for name, array, lod in values:
+        with beside(os.path.join(dirname, name)) as stream:
+            write_tensor(stream, array, lod)
 
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Load some variables of a program; names every variable that is missing or does not fit."""
     chosen, scope = choose(main_program, vars, predicate), global_scope()
-    found = _read_together(dirname, filename, chosen) if filename is not None else _read_each(dirname, chosen)
+    put_values(scope, chosen, read_values(dirname, chosen, filename, chosen), dirname)
+
+
+def put_values(scope, chosen, values, dirname):
+    """Let a scope have (name, array, lod) tuples that were read from a folder, if all fit the variables chosen."""
+    found = {name: (array, lod) for name, array, lod in values}
     growing = set().union(*(growing_variables(program) for program in {var.block.program for var in chosen.values()}))
-    wrong = [text for name, (array, _) in found.items()
-             for text in _difference(chosen[name], array, may_be_longer=name in growing)]
-    if wrong:
-        raise CheckpointDamaged(f"{dirname}: the saved variables do not fit this program: " + "; ".join(wrong))
+    refuse_differences(dirname, [text for name, (array, _) in found.items() for text in differences(
+        name, _shape(chosen[name], name in growing), chosen[name]._dtype, array)])
     for name, (array, lod) in found.items():
         tensor = scope.var(name).get_tensor()
         tensor.set(array)
@@ -93,41 +102,63 @@ def choose(main_program, vars, predicate):
     return {var.name: var for var in sorted(named, key=lambda var: var.name) if var.type not in _UNSAVED}
 
 
-def _value(scope, name):
+def value_in(scope, name):
+    """The tensor of a variable that is to be saved; UsageError where it has no value."""
     holder = scope.find_var(name)
     if holder is None or holder.tensor.array is None:
         raise UsageError(f"variable {name!r} has no value to save: run the startup program in this scope first")
     return holder.tensor
 
 
-def _read_each(dirname, chosen):
-    missing = [name for name in chosen if not os.path.isfile(os.path.join(dirname, name))]
-    if missing:
-        raise CheckpointDamaged(f"{dirname}: no file for {len(missing)} of {len(chosen)} variables: "
-                                + ", ".join(missing[:20]))
-    found = {}
-    for name in chosen:
+def read_values(dirname, names, filename=None, saved=None):
+    """Yield (name, array, lod) of some variables of a folder, one after the other.
+
+    Where they are all in one file, ``saved`` are the names of all that it holds.
+    """
+    if filename is not None:
+        yield from _read_together(os.path.join(dirname, filename), set(names), sorted(saved))
+        return
+    refuse_missing(dirname, names)
+    for name in names:
         with open(os.path.join(dirname, name), "rb") as stream:
-            found[name] = read_tensor(stream)
+            array, lod = read_tensor(stream)
             if stream.read(1):
                 raise CheckpointDamaged(f"{stream.name}: there is more in the file after the tensor")
-    return found
+        yield name, array, lod
 
 
-def _read_together(dirname, filename, chosen):
-    path = os.path.join(dirname, filename)
+def refuse_missing(dirname, names):
+    """Raise CheckpointDamaged where some of these variables have no file."""
+    missing = [name for name in names if not os.path.isfile(os.path.join(dirname, name))]
+    if missing:
+        raise CheckpointDamaged(f"{dirname}: no file for {len(missing)} of {len(names)} variables: "
+                                + ", ".join(missing[:20]))
+
+
+def _read_together(path, wanted, saved):
     if not os.path.isfile(path):
         raise CheckpointDamaged(f"{path}: no such file")
+    count = 0
     with open(path, "rb") as stream:
-        tensors = list(read_tensors(stream))
-    if len(tensors) != len(chosen):
-        raise CheckpointDamaged(f"{path}: holds {len(tensors)} variables, the program asks for {len(chosen)}")
-    return dict(zip(chosen, tensors))
+        for count, (array, lod) in enumerate(read_tensors(stream), 1):
+            if count <= len(saved) and saved[count - 1] in wanted:
+                yield saved[count - 1], array, lod
+    if count != len(saved):
+        raise CheckpointDamaged(f"{path}: holds {count} variables, the program asks for {len(saved)}")
 
 
-def _difference(var, array, may_be_longer):
-    """Words on how a saved array differs from the variable it is for; nothing where it fits."""
-    shape = (-1,) + tuple(var.shape[1:]) if may_be_longer else var.shape
+def differences(name, shape, dtype, array):
+    """Words on how a saved array differs from what it is for; nothing where it fits. -1 fits every size."""
     shape_fits = len(array.shape) == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape))
-    if not shape_fits or array.dtype != np.dtype(var._dtype):
-        yield (f"{var.name}: program {var._dtype}{list(var.shape)}, file {array.dtype}{list(array.shape)}")
+    if not shape_fits or array.dtype != np.dtype(dtype):
+        yield f"{name}: program {dtype}{list(shape)}, file {array.dtype}{list(array.shape)}"
+
+
+def refuse_differences(dirname, wrong):
+    """Raise CheckpointDamaged with the words of ``differences``, if there are any."""
+    if wrong:
+        raise CheckpointDamaged(f"{dirname}: the saved variables do not fit this program: " + "; ".join(wrong[:20]))
+
+
+def _shape(var, may_be_longer):
+    return (-1,) + tuple(var.shape[1:]) if may_be_longer else tuple(var.shape)

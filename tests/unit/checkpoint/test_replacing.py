@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from fleet_mpi.checkpoint.replacing import replacing
+from fleet_mpi.checkpoint.replacing import replacing, replacing_together
 
 
 def test_the_file_appears_whole_when_the_block_ends(tmp_path):
@@ -67,3 +67,27 @@ def test_the_content_reaches_the_disk_before_the_name(tmp_path, monkeypatch):
     with replacing(tmp_path / "weights") as stream:
         stream.write(b"new")
     assert calls[:2] == ["fsync", "rename"]
+
+
+def test_files_replaced_together_appear_together(tmp_path):
+    paths = [tmp_path / "one", tmp_path / "sub" / "two"]
+    with replacing_together() as beside:
+        for path in paths:
+            with beside(path) as stream:
+                stream.write(path.name.encode())
+            assert not path.exists()
+    assert [path.read_bytes() for path in paths] == [b"one", b"two"]
+    assert sorted(os.listdir(tmp_path)) == ["one", "sub"]
+
+
+@pytest.mark.parametrize("error", (OSError, KeyboardInterrupt))
+def test_an_error_among_several_files_leaves_all_old_ones(tmp_path, error):
+    (tmp_path / "one").write_bytes(b"old")
+    with pytest.raises(error):
+        with replacing_together() as beside:
+            with beside(tmp_path / "one") as stream:
+                stream.write(b"new")
+            with beside(tmp_path / "two"):
+                raise error
+    assert (tmp_path / "one").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["one"]
