@@ -68,12 +68,13 @@ class Recv:
 
     def run(k):
         """One exchange, or the first pull."""
-        whole = k.scope.array(k.attr("param"))
+        whole = k.value("Out") if k.name("Out") == k.attr("param") else k.scope.array(k.attr("param"))
         for index, (begin, shape) in enumerate(zip(k.attr("rows"), k.attr("shapes"))):
             if k.name("Out", index) != k.attr("param"):
                 k.put("Out", whole[begin:begin + shape[0]], index)
-        session = the_session(k)
-        return {"exchange": session.exchange, "initial": session.pull}.get(k.attr("does"))
+        if k.attr("does") == "exchange":
+            return the_session(k).exchange
+        return pull_if_connected(k.scope) if k.attr("does") == "initial" else None
 
 
 @op("send_barrier", "X*", "Out*?", attrs={"endpoints": []}, effect=True)
@@ -115,6 +116,15 @@ class ListenAndServ:
                                f"get_pserver_program again")
         index, scope = k.program._server, k.scope
         return lambda: sessions.serve(distribution, index, scope)
+
+
+def pull_if_connected(scope):
+    """The call that takes the servers' parameters, in a scope that is connected by the time it runs."""
+    def pull():
+        session = sessions.session_of(scope)
+        if session is not None:
+            session.pull()
+    return pull
 
 
 def the_session(k):

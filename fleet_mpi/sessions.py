@@ -13,7 +13,9 @@ from fleet_mpi.parameter_server.client import Client, Description
 from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.frame import Clock
 from fleet_mpi.program.scope import Scope
+from fleet_mpi.ranks.by_hand import refusal
 from fleet_mpi.transpile.server_program import server_startup, shards_of, state_name
 from fleet_mpi.update_rules import merge
 from fleet_mpi.wire.loopback import Loopback, Network
@@ -49,13 +51,14 @@ class WorkerSession:
         self.rows = [None] * len(description.row_tables)
         self.table_numbers = {table.name: number for number, table in enumerate(description.row_tables)}
         self.is_over = False
-        self._install()
-        self.client.hello(distribution.fingerprint())
+        self.has_started = self._install()
+        self.servers_have_loaded = any(answer["loaded"] for answer in self.client.hello(distribution.fingerprint()))
+        Clock.process_worker = self.cluster.index
         cluster.at_exit(self.finish)
 
     def _embedded_client(self, description):
         if self.distribution.workers > 1:
-            raise cluster.several_processes(self.distribution.workers, self.distribution.endpoints)
+            raise refusal("worker", self.cluster.index, self.distribution.workers, self.distribution.endpoints)
         network, servers = Network(), len(self.distribution.endpoints)
         ranks = list(range(servers))
         self.embedded = [_new_server(self.distribution, index, network.transport(index), [servers], ranks,
@@ -67,15 +70,21 @@ class WorkerSession:
         return Client(Loopback(network, servers, on_wait=serve), 0, ranks, description)
 
     def _install(self):
-        """Let the scope's parameters and gradients lie in the client's flat arrays; values stay."""
+        """Let the scope's parameters and gradients lie in the client's flat arrays; values stay.
+
+        Returns whether there were values: the startup program has run.
+        """
+        had_values = True
         params, grads = self.client.layout.views(self.client.params), self.client.layout.views(self.client.grads)
         for name, view in params.items():
             known = self.scope.array(name)
             if known is not None:
                 view[...] = known
+            had_values = had_values and known is not None
             self.scope.var(name).put(view)
             if self.distribution.mode != "geo":
                 self.scope.var(self.distribution.gradients[name]).put(grads[name])
+        return had_values
 
     def take_rows(self, table, rows):
         """Keep a row gradient for the next exchange, merged: its memory may be used for something else before."""
@@ -112,13 +121,14 @@ def session_of(scope):
 
 
 def connect(distribution, scope):
-    """Give a scope its session, unless it has one; a new distribution in the same scope takes the old one's place."""
+    """The session of a scope for a distribution, made if there is none."""
     known = session_of(scope)
     if known is None:
-        scope.var(SESSION).value = WorkerSession(distribution, scope)
+        known = scope.var(SESSION).value = WorkerSession(distribution, scope)
     elif known.distribution is not distribution and not known.is_over:
         raise UsageError("this scope is connected to the servers of another program: finish that training first "
                          "(fleet.stop_worker or exe.close), or use another scope")
+    return known
 
 
 def serve(distribution, index, scope):
@@ -126,7 +136,7 @@ def serve(distribution, index, scope):
     job = cluster.join("server", index, distribution.endpoints[index], workers=distribution.workers,
                        servers=list(distribution.endpoints))
     if job.size == 1:
-        raise cluster.several_processes(distribution.workers, distribution.endpoints)
+        raise refusal("server", index, distribution.workers, distribution.endpoints)
     server = _new_server(distribution, index, _mpi(job), [one.rank for one in job.workers],
                          [one.rank for one in job.servers], describe(distribution), name_of(job), scope)
     notices.log().info("Server listening on %s", distribution.endpoints[index])
@@ -153,6 +163,7 @@ def _new_server(distribution, index, transport, workers, servers, description, n
     half = modes.server_half(distribution.mode, distribution.options, workers=len(workers))
     server = Server(transport, index, workers, servers, description, half, distribution.fingerprint(), names)
     server.before_update = _schedule(distribution, server, scope)
+    server.has_loaded = bool(distribution.loaded_from)
     take_values(distribution, server, scope)
     return server
 

@@ -60,6 +60,7 @@ TABLE = (
     Setting("PMI_SIZE", int, 0, "how many processes MPICH's mpirun started together"),
     Setting("PMI_RANK", int, -1, "set where MPICH's mpirun, or srun with pmi2, started this process"),
     Setting("PMIX_RANK", int, -1, "set where Open MPI's mpirun, or srun with pmix, started this process"),
+    Setting("OMPI_COMM_WORLD_LOCAL_RANK", int, -1, "the number of this process on its machine, from Open MPI's mpirun"),
     Setting("MPI_LOCALRANKID", int, -1, "set where MPICH's or Intel's mpirun started this process"),
     Setting("PALS_RANKID", int, -1, "set where Cray's launcher started this process"),
     Setting("SLURM_STEP_NUM_TASKS", int, 0, "how many processes srun started together"),

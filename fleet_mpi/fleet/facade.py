@@ -1,12 +1,12 @@
-"""The fleet objects that scripts of 1.x call. One process trains alone, with the parameters in itself.
+"""The fleet objects that scripts of 1.x call.
 
-Everything a script does before, around and after training works; a job of several processes is refused at
-``init`` as long as servers and collectives are not built, never trained as several separate models.
+A world of several processes trains with servers; what this process does is its Job's business (``job.py``). One
+process trains alone, with the parameters in itself: everything a script does around training works there too.
 """
 
 import enum
 
-from fleet_mpi import notices, settings
+from fleet_mpi import cluster, notices, settings
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
 from fleet_mpi.errors import NotBuilt, UsageError
@@ -29,10 +29,13 @@ class Fleet:
 
     # What ``distributed_optimizer`` returns; its ``minimize`` has the argument list of the kind of fleet.
     optimizer_class = DistributedOptimizer
+    # 1.x: the startup program comes after init_worker and ends with the servers' values. 2.x: it comes before.
+    connects_at_start = True
 
     def __init__(self):
         self._role_maker = None
         self._optimizer = None
+        self._job = None
         self.main_program = None
         self.startup_program = None
         self._origin_program = None
@@ -46,14 +49,18 @@ class Fleet:
         if not isinstance(role_maker, RoleMaker):
             raise UsageError(f"fleet.init: expected a role maker, got {type(role_maker).__name__}")
         role_maker.generate_role()
-        started = processes_started()
-        if role_maker.worker_num() > 1 or not role_maker.is_worker() or started > 1:
-            raise NotBuilt(f"fleet.init: this job has several processes ({role_maker.to_string()}; started by MPI: "
-                           f"{started}); training with servers or collectives is not built yet, one worker is")
-        if role_maker.server_num():
+        cluster.share_seed()
+        self._role_maker = role_maker
+        if not self.is_alone() and not role_maker.server_num():
+            raise NotBuilt(f"fleet.init: a job of {role_maker.worker_num()} workers without servers; collective "
+                           f"training is not built yet, parameter servers are")
+        if self.is_alone() and role_maker.server_num():
             notices.once("embedded", f"fleet.init: one worker keeps its parameters itself; the "
                                      f"{role_maker.server_num()} server(s) of this job have nothing to do")
-        self._role_maker = role_maker
+
+    def is_alone(self):
+        """Whether this process is the whole job."""
+        return cluster.world().size == 1
 
     @property
     def role(self):
@@ -92,7 +99,7 @@ class Fleet:
 
     def local_rank(self):
         """The number of this process on its machine."""
-        return 0
+        return max(0, settings.get("OMPI_COMM_WORLD_LOCAL_RANK"), settings.get("MPI_LOCALRANKID"))
 
     def worker_endpoints(self, to_string=False):
         """The workers' labels, as a list or a comma-separated text."""
@@ -115,22 +122,34 @@ class Fleet:
         self.role.all_reduce_worker(input, output)
 
     def init_worker(self):
-        """Get ready to train; nothing to wait for in one process."""
-        self.role
+        """Get ready to train: connect to the servers. Nothing to wait for in one process."""
+        if not self.is_alone():
+            self._needed_job("init_worker").init_worker()
 
     def init_server(self, model_dir=None):
-        """Load saved parameters, where a folder is given."""
+        """Give the parameters of this server their first values, from a folder where one is given."""
         self.role
-        if model_dir:
+        if not self.is_alone():
+            self._needed_job("init_server").init_server(model_dir)
+        elif model_dir:
             load_persistables(Executor(), model_dir, self.main_program or default_main_program())
 
     def run_server(self):
-        """Serve until the workers have stopped; refused where this process is no server."""
-        raise UsageError("run_server: this process is a worker; ask fleet.is_server() first")
+        """Serve until the workers have stopped or ended; refused where this process is no server."""
+        if not self.role.is_server():
+            raise UsageError("run_server: this process is a worker; ask fleet.is_server() first")
+        self._needed_job("run_server").run_server()
 
     def stop_worker(self):
-        """Say that this worker is done."""
+        """Say that this worker is done; what was not yet sent is."""
+        if not self.is_alone():
+            self._needed_job("stop_worker").stop_worker()
+
+    def _needed_job(self, call):
         self.role
+        if self._job is None:
+            raise UsageError(f"{call}: call minimize of fleet.distributed_optimizer(...) first")
+        return self._job
 
     def distributed_optimizer(self, optimizer, strategy=None):
         """The optimizer with the strategy applied; call its ``minimize``."""
@@ -186,11 +205,6 @@ def file_shard(files, index, count):
     base, more = divmod(len(files), count)
     start = index * base + min(index, more)
     return files[start:start + base + (index < more)]
-
-
-def processes_started():
-    """How many processes mpirun started together with this one, by the variables of Open MPI and MPICH."""
-    return max(settings.get("OMPI_COMM_WORLD_SIZE"), settings.get("PMI_SIZE"))
 
 
 def _joined(labels, to_string):

@@ -2,6 +2,7 @@
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.application import applied
+from fleet_mpi.fleet.job import Job
 from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.program.program import default_startup_program
 
@@ -15,7 +16,7 @@ class DistributedOptimizer:
     def __init__(self, fleet, optimizer, strategy):
         if not hasattr(optimizer, "minimize"):
             raise UsageError(f"distributed_optimizer: expected an optimizer, got {type(optimizer).__name__}")
-        self._fleet, self._inner = fleet, applied(optimizer, strategy)
+        self._fleet, self._inner, self._strategy = fleet, applied(optimizer, strategy), strategy
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""
@@ -24,8 +25,12 @@ class DistributedOptimizer:
                                       no_grad_set=no_grad_set)
         # Scripts save and test what they trained through it: whole, before it would be spread over processes.
         fleet._origin_program = program.clone()
-        fleet.main_program = program
-        fleet.startup_program = startup_program or default_startup_program()
+        startup = startup_program or default_startup_program()
+        if fleet.is_alone():
+            fleet.main_program, fleet.startup_program = program, startup
+        else:
+            fleet._job = Job(fleet.role, program, startup, self._strategy, fleet.connects_at_start)
+            fleet.main_program, fleet.startup_program = fleet._job.main, fleet._job.startup
         return result
 
     def __getattr__(self, name):

@@ -15,6 +15,8 @@ from fleet_mpi.program.optimizers.base import refuse_eager
 class Fleet2(Fleet):
     """The 2.x fleet; a strategy given to ``init`` is used where ``distributed_optimizer`` gets none."""
 
+    connects_at_start = False
+
     def __init__(self):
         super().__init__()
         self.util = Util(self)
@@ -94,24 +96,22 @@ class Fleet2(Fleet):
 
 
 class Util:
-    """``fleet.util``: collectives over the workers, and file shards."""
+    """``fleet.util``: what the workers, the servers or all processes do together, and file shards."""
 
     def __init__(self, fleet):
         self._fleet = fleet
 
     def all_reduce(self, input, mode="sum", comm_world="worker"):
-        """The workers' arrays combined, in the shape of the input."""
+        """Collective: the arrays of the workers (or "server", "all") combined, in the shape of the input."""
         return np.array(self._fleet.role._all_reduce(np.asarray(input), mode, _domain(comm_world)))
 
     def all_gather(self, input, comm_world="worker"):
-        """The workers' values, in their order."""
-        _domain(comm_world)
-        return self._fleet.role.all_gather(input)
+        """Collective: the values of the workers (or "server"; "all": workers, then servers), in their order."""
+        return self._fleet.role._all_gather(input, _domain(comm_world))
 
     def barrier(self, comm_world="worker"):
-        """Wait for all workers."""
-        _domain(comm_world)
-        self._fleet.role.barrier_worker()
+        """Collective: wait for all workers (or "server", "all")."""
+        self._fleet.role._barrier(_domain(comm_world))
 
     def get_file_shard(self, files):
         """This worker's files, as ``split_files``."""
@@ -119,7 +119,7 @@ class Util:
 
     def print_on_rank(self, message, rank_id):
         """Log a message on one worker."""
-        if self._fleet.worker_index() == rank_id:
+        if self._fleet.is_worker() and self._fleet.worker_index() == rank_id:
             notices.log().info("%s", message)
 
 

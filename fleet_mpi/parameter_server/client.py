@@ -16,6 +16,7 @@ from fleet_mpi import arrays
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
+from fleet_mpi.parameter_server.row_routes import RowRequests
 from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
 
@@ -89,13 +90,14 @@ class Client:
         room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
         self.links = [_Link(rank, i, ServerImage(self.layout, description.placement.of_server(i)), room)
                       for i, rank in enumerate(servers)]
+        self.rows = RowRequests(self)
         self.has_left = False
 
     # ------------------------------------------------------------------ dense gradients and parameters
 
-    def push_pull(self, rows=(), count=1, grads=None):
+    def push_pull(self, rows=(), count=1, grads=None, into=None):
         """Send the gradients (and row gradients, one Rows or None per table) and ask for the parameters."""
-        return self._push(Kind.PUSH_PULL, rows, count, grads)
+        return self._push(Kind.PUSH_PULL, rows, count, grads, into)
 
     def push(self, rows=(), count=1, grads=None):
         """Send the gradients of ``count`` batches only; ``collect`` waits until the servers have applied them."""
@@ -109,17 +111,24 @@ class Client:
             self._send(part, messages.message(Header(Kind.PULL, self.index, self.pushes)))
         return ticket
 
-    def _push(self, kind, rows, count, grads):
+    def pull_rows(self, wanted, into=None):
+        """{table number: rows} for {table number: ids}, in the order of the ids, which may repeat.
+
+        One request per server that has any of them. ``into`` may give {table number: [arrays]} to fill, one behind
+        the other. An id that is no row of its table is refused before anything is sent.
+        """
+        return self.rows.pull(wanted, into)
+
+    def _push(self, kind, rows, count, grads, into=None):
         self.pushes += 1
-        ticket = Ticket(kind, self.pushes, self.params)
-        for link in self.links:
+        ticket = Ticket(kind, self.pushes, self.params if into is None else into)
+        for link, cut in zip(self.links, self.rows.cut(rows)):
             part = self._expect_values(ticket, link) if kind == Kind.PUSH_PULL else self._expect(link, ticket)
-            self._send_push(part, kind, rows, count, self.grads if grads is None else grads)
+            self._send_push(part, kind, cut, count, self.grads if grads is None else grads)
         return ticket
 
-    def _send_push(self, part, kind, rows, count, grads):
+    def _send_push(self, part, kind, cut, count, grads):
         link, tables = part.link, len(self.description.row_tables)
-        cut = [self.description.row_tables[t].cut(rows[t], link.index) for t in range(tables)]
         row_body = messages.joined([array for one in cut for array in one]) if tables else _NOTHING
         prefix = messages.prefix_bytes(len(self.rates), tables)
         outbox = part.buffer(link.room)
@@ -213,10 +222,13 @@ class Client:
             for piece in image.pieces:
                 piece.scatter(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], ticket.into)
         for pending, piece, staged in part.body:
-            waiting.wait_until(pending.done, lambda: f"{self._me()}: {self._name(part.link)} stopped within an answer",
-                               self.transport, self._longest())
+            self._wait_within(part, pending)
             if staged is not None:
                 piece.scatter(staged, ticket.into)
+
+    def _wait_within(self, part, pending):
+        waiting.wait_until(pending.done, lambda: f"{self._me()}: {self._name(part.link)} stopped within an answer",
+                           self.transport, self._longest())
 
     # ------------------------------------------------------------------ other requests
 
@@ -236,9 +248,7 @@ class Client:
             raise PeerLost(f"{self._me()}: {self._name(link)} answers {kind.name} with {header.body} bytes, expected "
                            f"{len(got)}")
         for start, stop in protocol.cuts(header.body, self.largest):
-            pending = self.transport.post_receive(link.rank, Channel.REPLY_BODY, got[start:stop])
-            waiting.wait_until(pending.done, lambda: f"{self._me()}: {self._name(link)} stopped within an answer",
-                               self.transport, self._longest())
+            self._wait_within(part, self.transport.post_receive(link.rank, Channel.REPLY_BODY, got[start:stop]))
         self._end(part)
         return header, answer, got
 
@@ -250,9 +260,12 @@ class Client:
                            f"for") from None
 
     def hello(self, fingerprint):
-        """Compare what this worker and the servers believe of the job; the difference is an error."""
-        for link in self.links:
-            self.ask(link, Kind.HELLO, messages.encode(fingerprint))
+        """Compare what this worker and the servers believe of the job; the difference is an error.
+
+        Returns what each server says of itself: {"loaded": whether its values come from files}.
+        """
+        return [messages.decode(self.ask(link, Kind.HELLO, messages.encode(fingerprint))[1], self._name(link))
+                for link in self.links]
 
     def leave(self):
         """Say that this worker sends nothing more. May be called again."""

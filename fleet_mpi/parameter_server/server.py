@@ -8,10 +8,11 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import FleetError, PeerLost, Stalled, UsageError
-from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server import messages, norms
 from fleet_mpi.parameter_server.dense_table import DenseTable
 from fleet_mpi.parameter_server.exchange import Exchange
-from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
+from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage, aligned
+from fleet_mpi.parameter_server.row_table import answer_of
 from fleet_mpi.parameter_server.snapshots import Snapshots
 from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
@@ -98,12 +99,14 @@ class Server:
                  before_update=None, largest=None):
         self.transport, self.index, self.mode, self.name_of = transport, index, mode, name_of
         self.description, self.fingerprint, self.before_update = description, fingerprint, before_update
+        self.has_loaded = False   # whether its values come from files
         self.largest = largest or protocol.LARGEST
         layout = FlatLayout(description.placement.variables)
         self.image = ServerImage(layout, description.placement.of_server(index))
-        names = {recipe.rate for recipe in description.recipes.values()} | set(description.rates)
+        self.recipes = {**description.recipes, **{table.name: table.recipe for table in description.row_tables}}
+        names = {recipe.rate for recipe in self.recipes.values()} | set(description.rates)
         self.rates = {name: np.zeros(1, description.rate_dtypes.get(name, np.float32)) for name in sorted(names)}
-        self.table = DenseTable(self.image, description.recipes, self.rates)
+        self.table = DenseTable(self.image, self.recipes, self.rates)
         self.row_tables = [one.table(index, self.rates) for one in description.row_tables]
         room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
         self.inboxes = [_Inbox(self, rank, i, room) for i, rank in enumerate(workers)]
@@ -113,7 +116,7 @@ class Server:
         self.sending = []
         self._bound = {}
         self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
-                          Kind.PULL: self._pull, Kind.LEAVE: self._leave}
+                          Kind.PULL: self._pull, Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave}
         self.snapshots = Snapshots(self)
         self._handlers |= self.snapshots.handlers
         mode.start(self)
@@ -176,7 +179,7 @@ class Server:
         if differ:
             raise UsageError(f"{self.name_of(inbox.rank)} and {self.name_of(self.transport.rank)} do not run the same "
                              f"job: {differ}")
-        self.answer(inbox)
+        self.answer(inbox, inline=messages.encode({"loaded": self.has_loaded}))
 
     def _leave(self, inbox, header):
         self.active.discard(inbox.index)
@@ -185,6 +188,32 @@ class Server:
 
     def _pull(self, inbox, header):
         self.mode.on_pull(inbox.index, header)
+
+    def _pull_rows(self, inbox, header):
+        """Rows as they are now: a worker that waits for a round has sent no request for rows yet."""
+        inline, prefix = inbox.inline(header), messages.prefix_bytes(0, len(self.row_tables))
+        _, counts = messages.read_prefix(inline, 0, len(self.row_tables), self.name_of(inbox.rank))
+        counts = counts.tolist()
+        size = sum(aligned(8 * table.parts(count)[0]) for table, count in zip(self.row_tables, counts))
+        expected = (prefix + size, 0) if messages.is_inline(0, size) else (prefix, size)
+        if (header.inline, header.body) != expected:
+            raise PeerLost(f"{self.name_of(inbox.rank)} asked for rows in {header.inline} + {header.body} bytes, expected "
+                           f"{expected[0]} + {expected[1]}: do both run the same program?")
+        if not header.body:
+            self._answer_rows(inbox, counts, inline[prefix:])
+            return
+        ids = arrays.empty(size, np.uint8)
+        targets = [ids[start:stop] for start, stop in protocol.cuts(size, self.largest)]
+
+        def on_part(part):
+            if part == len(targets) - 1:
+                self._answer_rows(inbox, counts, ids)
+        inbox.receive_body(targets, on_part)
+
+    def _answer_rows(self, inbox, counts, ids):
+        values = answer_of(self.row_tables, counts, ids)
+        is_inline = messages.is_inline(0, len(values))
+        self.answer(inbox, Kind.VALUES, values if is_inline else b"", () if is_inline else (values,))
 
     def _push(self, inbox, header):
         if self.snapshots.holds(inbox, header):
@@ -255,6 +284,18 @@ class Server:
             self._bound[key] = self.table.bind(image)
         return self._bound[key]
 
+    def update_with_norms(self, image, pushes):
+        """The update of all tables where norms are needed, for ``exchange.run``: from an image of averaged gradients,
+        and the mean of the rows of these pushes."""
+        return norms.together([self.table.update_with_norms(image), *(
+            table.update_with_norms([push.rows[number] for push in pushes], self.recipes)
+            for number, table in enumerate(self.row_tables))])
+
+    def update_rows(self, pushes):
+        """Update the tables that travel by rows by the mean of these pushes, where no norms are needed."""
+        for number, table in enumerate(self.row_tables):
+            table.update_mean([push.rows[number] for push in pushes])
+
     def set_rates(self, push, steps=1):
         """Take over the rates a worker set, and move schedules on: before an update."""
         for name, value in zip(self.description.rates, push.rates):
@@ -280,6 +321,17 @@ class Server:
         for number in range(len(self.image.pieces)):
             sends += self.send_piece(inbox, number, image)
         inbox.release(sends)
+
+    def answer_now(self, inbox):
+        """Answer with the parameters as they are now, whatever changes them before all is sent.
+
+        A copy that does not fit a message lies where the worker's gradients were: these are applied already.
+        """
+        image = self.table.params
+        if not messages.is_inline(len(image)):
+            image = inbox.image_buffer(len(image))
+            image[...] = self.table.params
+        self.answer_values(inbox, image)
 
     def begin_values(self, inbox):
         """Announce parameters that follow piece by piece."""

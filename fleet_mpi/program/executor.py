@@ -110,7 +110,7 @@ class Executor:
         self.place = place if place is not None else default_place()
         self._xp = None
         self._compiled = {}  # weak references, since a Compiled keeps its program and scope alive
-        self.worker = 0
+        self.worker = None  # for random numbers: which worker to be; None: the one this process is
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name="feed",
             fetch_var_name="fetch", scope=None, return_numpy=True, use_program_cache=False,

@@ -12,18 +12,22 @@ from fleet_mpi.program.registry import Call, Meta
 
 
 class Clock:
-    """How many runs a program has behind it, and on which worker: what random ops draw from."""
+    """How many runs a program has behind it, and on which worker: what random ops draw from.
+
+    ``process_worker`` is this process's number among the workers, once it has joined a job.
+    """
 
     __slots__ = ("step", "worker")
+    process_worker = 0
 
-    def __init__(self, worker=0):
+    def __init__(self, worker=None):
         self.step = 0
         self.worker = worker
 
     @property
     def stream(self):
         """One number for (worker, step)."""
-        return (self.worker << 48) | self.step
+        return ((Clock.process_worker if self.worker is None else self.worker) << 48) | self.step
 
 
 class Metas(dict):

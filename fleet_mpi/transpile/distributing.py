@@ -25,15 +25,15 @@ def distribute(program, startup, config, endpoints, workers, worker=None, sync_m
     return made, updates
 
 
-def rewrite(program, startup, distribution, pulls_at_start=True):
+def rewrite(program, startup, distribution, connects_at_start=True):
     """Make a program and its startup program a worker's.
 
-    With ``pulls_at_start`` the startup program ends with the servers' values (1.x); without, the worker's own
+    With ``connects_at_start`` the startup program ends with the servers' values (1.x); without, the worker's own
     values count until it is connected (2.x).
     """
     if distribution.mode == "geo":
         rewrite_main_for_geo(program, distribution)
-        rewrite_startup(startup, distribution, keep_states=True, pulls=pulls_at_start)
+        rewrite_startup(startup, distribution, keep_states=True, connects=connects_at_start)
         return
     own = Updates(program)
     own.rates()
@@ -41,7 +41,7 @@ def rewrite(program, startup, distribution, pulls_at_start=True):
     rewrite_main(program, distribution, own.moved)
     if tables:
         replace_lookups(program, tables)
-    rewrite_startup(startup, distribution, pulls=pulls_at_start)
+    rewrite_startup(startup, distribution, connects=connects_at_start)
 
 
 def _placed(updates, name):

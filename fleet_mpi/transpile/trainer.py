@@ -35,8 +35,11 @@ def rewrite_main_for_geo(program, distribution):
     program.touch()
 
 
-def rewrite_startup(startup, distribution, keep_states=False, pulls=True):
-    """Let a startup program fetch the parameters from the servers; optimizer states are initialised there."""
+def rewrite_startup(startup, distribution, keep_states=False, connects=True):
+    """Let a startup program fetch the parameters from the servers; optimizer states are initialised there.
+
+    Without ``connects`` it does so only if the worker is connected by then.
+    """
     block = startup.global_block()
     if not keep_states:
         states = {name for recipe in distribution.recipes.values() for _, name in recipe.states}
@@ -47,8 +50,8 @@ def rewrite_startup(startup, distribution, keep_states=False, pulls=True):
     for op in block.ops:
         if tables.intersection(op.output_arg_names):
             op.type, op.attrs = "fake_init", {"shape": op.attrs.get("shape", []), ROLE: op.attrs.get(ROLE, 0)}
-    if pulls:
-        block.ops = block.ops + _receives(block, distribution, kind="initial")
+    block.ops = block.ops + _receives(block, distribution, kind="initial")
+    if connects:
         startup._before_run.append(distribution.before_run)
     startup.touch()
 

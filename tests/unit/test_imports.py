@@ -21,6 +21,7 @@ LAYERS = (
     {"program", "placement", "wire"},
     {"parameter_server", "collective"},
     {"modes", "transpile"},
+    {"sessions"},
     {"distributed_ops", "checkpoint", "metrics", "data"},
     {"fleet"},
     {"fluid"},

@@ -1,0 +1,105 @@
+"""A parameter-server job of one fleet: from a minimised program to what this process runs, saves and ends with."""
+
+import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops that a worker's and a server's programs have)
+from fleet_mpi import notices, sessions
+from fleet_mpi.errors import UsageError
+from fleet_mpi.fleet import strategy, transpiler_strategies
+from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.scope import global_scope
+from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
+from fleet_mpi.transpile.distributing import distribute, rewrite
+from fleet_mpi.transpile.mode_choice import COMMUNICATOR
+from fleet_mpi.transpile.server_program import server_program, server_startup
+
+
+def config_of(chosen):
+    """(DistributeTranspilerConfig, communicator's options) that a strategy of 1.x or 2.x means."""
+    if isinstance(chosen, strategy.DistributedStrategy):
+        return _from_switches(chosen)
+    if isinstance(chosen, transpiler_strategies.DistributedStrategy):
+        runtime = chosen.get_trainer_runtime_config()
+        return chosen.get_program_config(), {name: getattr(runtime, name) for name in COMMUNICATOR}
+    return chosen if isinstance(chosen, DistributeTranspilerConfig) else DistributeTranspilerConfig(), None
+
+
+def _from_switches(chosen):
+    """``a_sync`` and ``k_steps`` of 2.x: synchronous, asynchronous, or geo."""
+    config, told = DistributeTranspilerConfig(), chosen.a_sync_configs
+    steps = told["k_steps"]
+    if not chosen.a_sync and steps > 0:
+        raise UsageError(f"DistributedStrategy: k_steps = {steps} means geo, which is asynchronous: set a_sync = True")
+    if chosen.a_sync:
+        config.sync_mode, config.runtime_split_send_recv = False, True
+        config.geo_sgd_mode = steps > 0
+        if steps > 0:
+            config.geo_sgd_need_push_nums = steps
+    return config, {name: told[name] for name in COMMUNICATOR if name in told}
+
+
+class Job:
+    """One program spread over this fleet's processes. ``connects_at_start``: the startup program pulls (1.x)."""
+
+    def __init__(self, role, program, startup, chosen, connects_at_start):
+        config, communicator = config_of(chosen)
+        self.role, self.connects_at_start = role, connects_at_start
+        self.endpoints = role.get_pserver_endpoints()
+        self.distribution, updates = distribute(
+            program, startup, config, self.endpoints, role.worker_num(), role.worker_index() if role.is_worker() else
+            None, communicator=communicator)
+        if role.is_server():
+            index = role.server_index()
+            self.main = server_program(self.distribution, index, updates, self.endpoints[index])
+            self.startup = server_startup(self.distribution, index)
+        else:
+            rewrite(program, startup, self.distribution, connects_at_start)
+            self.main, self.startup = program, startup
+
+    # ------------------------------------------------------------------ a worker's life
+
+    def init_worker(self):
+        """Connect; in 2.x worker 0's values become everybody's, unless the servers loaded theirs."""
+        self._require("init_worker", self.role.is_worker())
+        session = sessions.connect(self.distribution, global_scope())
+        if not self.connects_at_start:
+            if self.role.is_first_worker() and not session.servers_have_loaded and session.has_started:
+                whole = Whole(session.client)
+                for variable in (*self.distribution.placement.variables, ):
+                    whole.store(variable.name, global_scope().array(variable.name))
+            self.role.barrier_worker()
+            session.pull()
+
+    def stop_worker(self):
+        """Flush and say goodbye."""
+        self._require("stop_worker", self.role.is_worker())
+        session = sessions.session_of(global_scope())
+        if session is not None:
+            session.finish()
+
+    def whole(self, what):
+        """The servers' variables, for saving."""
+        session = sessions.session_of(global_scope())
+        if session is None or session.is_over:
+            raise UsageError(f"{what}: this worker is not connected to the servers: call it between init_worker and "
+                             f"stop_worker")
+        return Whole(session.client)
+
+    # ------------------------------------------------------------------ a server's life
+
+    def init_server(self, model_dir=None):
+        """First values: drawn, or from a folder."""
+        self._require("init_server", self.role.is_server())
+        Executor().run(self.startup)
+        if model_dir:
+            self.distribution.loaded_from = str(model_dir)
+
+    def run_server(self):
+        """Serve until the workers have left."""
+        self._require("run_server", self.role.is_server())
+        Executor().run(self.main)
+        notices.log().info("server %d: all workers have left", self.role.server_index())
+
+    def _require(self, call, is_mine):
+        if not is_mine:
+            raise UsageError(f"{call}: this process is a {'worker' if self.role.is_worker() else 'server'}; ask "
+                             f"fleet.is_worker() or fleet.is_server() first")
