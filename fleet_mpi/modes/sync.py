@@ -127,7 +127,8 @@ class SyncServer:
             self._average(number)
         if self.server.table.needs_norms:
             key = (0, self.mean_of.header.step)
-            self.server.exchange.run(key, self.server.table.update_with_norms(self.mean_of.image), self._end_round)
+            update = self.server.update_with_norms(self.mean_of.image, self._contributors())
+            self.server.exchange.run(key, update, self._end_round)
             return
         for calls in self.server.bound(self.mean_of.image):
             for call in calls:
@@ -136,7 +137,8 @@ class SyncServer:
 
     def _end_round(self):
         pushes, was_piecewise = self._contributors(), not self._at_once()
-        self._update_rows(pushes)
+        if not self.server.table.needs_norms:
+            self.server.update_rows(pushes)
         self._new_round()
         for push in pushes:
             self.server.applied[push.worker] = push.header.step
@@ -146,10 +148,6 @@ class SyncServer:
                 push.inbox.release()
             else:
                 self.server.answer_values(push.inbox, self.server.table.params)
-
-    def _update_rows(self, pushes):
-        for number, table in enumerate(self.server.row_tables):
-            table.update_mean([push.rows[number] for push in pushes])
 
 
 def average(images, ranges):
