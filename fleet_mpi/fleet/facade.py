@@ -123,6 +123,7 @@ class Fleet:
 
     def init_worker(self):
         """Get ready to train: connect to the servers. Nothing to wait for in one process."""
+        self.role
         if not self.is_alone():
             self._needed_job("init_worker").init_worker()
 
@@ -142,6 +143,7 @@ class Fleet:
 
     def stop_worker(self):
         """Say that this worker is done; what was not yet sent is."""
+        self.role
         if not self.is_alone():
             self._needed_job("stop_worker").stop_worker()
 
