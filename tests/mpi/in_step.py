@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-WAIT_AFTER_FAILURE = 10  # seconds; others may still be at work on the test that failed here
+# Seconds; others may still be at work on the test that failed here.
+WAIT_AFTER_FAILURE = float(os.environ.get("TEST_PATIENCE", 10))
 WAIT = 90  # more than a test may take before its rank is ended with its stack
 
 

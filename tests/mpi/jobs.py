@@ -31,8 +31,9 @@ import pytest
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.launch.mpirun import environment, find_mpirun, options
 
-ROOT = Path(__file__).resolve().parents[2]
-INSIDE = Path(__file__).resolve().parent / "inside"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+INSIDE = HERE / "inside"
 # Every rank writes into files of its own: nothing is lost when a job is ended, whatever its mpirun does with output.
 OWN_FILES = ('rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec >"$TEST_JOB/out.$rank" 2>"$TEST_JOB/err.$rank"; exec "$@"')
 KEPT_LINES = 40
@@ -51,7 +52,7 @@ class Finished(NamedTuple):
     """A job that ended: ``code`` of its mpirun or launcher (None: ended at the deadline), and what was written.
 
     ``out`` and ``err`` are those of all ranks in rank order, then the launcher's own. ``ranks`` is empty with
-    via="launch": there the ranks' output passes through the launcher.
+    via="launch" or "command": there the ranks' output passes through the launcher.
     """
 
     code: "int | None"
@@ -84,16 +85,16 @@ def mpirun():
 def run_job(n, argv, env=None, timeout=60, mpmd=None, via="mpirun", cwd=None, python=(sys.executable,)):
     """Run ``python argv`` on ``n`` ranks and wait for its end, at most ``timeout`` seconds.
 
-    via="launch": by ``python -m fleet_mpi.launch -np n argv`` (n None: argv has its own counts). mpmd: further
-    (ranks, argv, environment) groups of the same job, after the first. The first group's own environment is ``env``,
-    which all groups see.
+    via="launch": by ``python -m fleet_mpi.launch -np n argv``; via="command": just ``python argv``, which starts its
+    own ranks. mpmd: further (ranks, argv, environment) groups of the same job, after the first; all groups see ``env``.
     """
     found = mpirun()
     with tempfile.TemporaryDirectory(prefix="mpi-job-") as folder:
         surroundings = {**clean_environment(), **(env or {}), "TEST_JOB": folder}
         if via == "launch":
-            counts = [] if n is None else ["-np", str(n)]
-            command, total = [*python, "-m", "fleet_mpi.launch", *counts, *argv], 0
+            command, total = [*python, "-m", "fleet_mpi.launch", "-np", str(n), *argv], 0
+        elif via == "command":
+            command, total = [*python, *argv], 0
         else:
             groups = [(n, argv, {}), *(mpmd or ())]
             total = sum(ranks for ranks, *_ in groups)
@@ -106,11 +107,12 @@ def run_job(n, argv, env=None, timeout=60, mpmd=None, via="mpirun", cwd=None, py
                         time.monotonic() - started, ranks, Rank(out, err))
 
 
-def run_inside(n, arguments=(), timeout=300, per_test=60):
+def run_inside(n, arguments=(), timeout=300, per_test=60, folder=INSIDE, env=None):
     """Run the inside-tests on ``n`` ranks: pytest in every rank, in step. A deadlock ends with every rank's stack."""
     words = ["-m", "pytest", "--with-mpi", "-v", "-s", "-p", "no:cacheprovider",
-             "-o", f"faulthandler_timeout={per_test}", "-o", "faulthandler_exit_on_timeout=true", *arguments, str(INSIDE)]
-    return run_job(n, words, timeout=timeout, cwd=ROOT)
+             "-o", f"faulthandler_timeout={per_test}", "-o", "faulthandler_exit_on_timeout=true",
+             *arguments, str(folder)]
+    return run_job(n, words, timeout=timeout, cwd=ROOT, env=env)
 
 
 def clean_environment():

@@ -12,7 +12,8 @@ from fleet_mpi.launch.running import cores, exit_code, run
 
 
 def test_the_code_of_the_command_comes_back():
-    assert run([sys.executable, "-c", "import os, sys; sys.exit(int(os.environ['CODE']))"], {"CODE": "23"}) == (23, None)
+    program = "import os, sys; sys.exit(int(os.environ['CODE']))"
+    assert run([sys.executable, "-c", program], {"CODE": "23"}) == (23, None)
 
 
 def test_signals_do_what_they_did_before():
