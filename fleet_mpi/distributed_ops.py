@@ -5,6 +5,7 @@ the flat array already; the barriers and ``split_byref`` are there to be read. `
 whole life.
 """
 
+from fleet_mpi import distributed_lookup as _lookup  # noqa: F401  (enters its op)
 from fleet_mpi import sessions
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError

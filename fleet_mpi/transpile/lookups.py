@@ -1,6 +1,70 @@
-"""Lookups in tables that servers keep: each becomes a pull of rows."""
+"""Lookups in tables that servers keep: each becomes part of a pull of rows, as few pulls as the program allows.
+
+A lookup may move to anywhere between the op that makes its ids and the first that reads its rows. All that can meet
+at one place become one op, ``distributed_lookup_table``: one request per server for all of them.
+"""
+
+from fleet_mpi.program.operator import ROLE, Operator
+from fleet_mpi.program.program import outside_names, writes_to_outside
+
+LOOKUPS = ("lookup_table", "lookup_table_v2")
 
 
 def replace_lookups(program, tables):
-    """Rewrite the lookups of these tables in place."""
-    raise NotImplementedError(tables)
+    """Rewrite the lookups of these parameters in place, in nested blocks too. The tables' values are not read then."""
+    tables = set(tables)
+    for block in program.blocks:
+        found = [(index, op) for index, op in enumerate(block.ops)
+                 if op.type in LOOKUPS and tables.intersection(op.input("W"))]
+        if found:
+            _rewrite(block, found)
+    program.touch()
+
+
+def _rewrite(block, found):
+    touched = [(_reads(op), _writes(op)) for op in block.ops]
+    groups = _grouped([(*_range(touched, index, op), index, op) for index, op in found])
+    gone = {index for index, _ in found}
+    ops = []
+    for index, op in enumerate([*block.ops, None]):
+        ops += [_pull(block, group) for place, group in groups if place == index]
+        if op is not None and index not in gone:
+            ops.append(op)
+    block.ops = ops
+
+
+def _range(touched, index, op):
+    """(first, last) place before which the lookup may stand: its ids are made, nobody has read its rows yet."""
+    ids, out = set(op.input("Ids")), set(op.output("Out"))
+    tied = [place for place, (reads, writes) in enumerate(touched)
+            if place != index and (not ids.isdisjoint(writes) or not out.isdisjoint(reads | writes))]
+    return (max((place + 1 for place in tied if place < index), default=0),
+            min((place for place in tied if place > index), default=len(touched)))
+
+
+def _reads(op):
+    return {*op.input_arg_names, *outside_names(op.block.program, op)}
+
+
+def _writes(op):
+    inside = writes_to_outside(op.block.program.blocks[op.attrs["sub_block"]]) if "sub_block" in op.attrs else ()
+    return {*op.output_arg_names, *inside}
+
+
+def _grouped(ranged):
+    """[(place, lookups in program order)]: the fewest places that meet every range, each as late as it may be."""
+    groups = []
+    for first, last, index, op in sorted(ranged, key=lambda one: one[1]):
+        if not groups or first > groups[-1][0]:
+            groups.append((last, []))
+        groups[-1][1].append((index, op))
+    return [(place, [op for _, op in sorted(members, key=lambda one: one[0])]) for place, members in groups]
+
+
+def _pull(block, lookups):
+    """The op that stands for some lookups."""
+    attrs = {"table_names": [op.input("W")[0] for op in lookups],
+             "padding_idx": [int(op.attrs.get("padding_idx", -1)) for op in lookups],
+             "lookup_table_version": [op.type for op in lookups], ROLE: lookups[0].attrs.get(ROLE, 0)}
+    return Operator(block, "distributed_lookup_table", {"Ids": [op.input("Ids")[0] for op in lookups]},
+                    {"Outputs": [op.output("Out")[0] for op in lookups]}, attrs, lookups[0].site)

@@ -22,6 +22,7 @@ LAYERS = (
     {"parameter_server", "collective"},
     {"modes", "transpile"},
     {"sessions"},
+    {"distributed_lookup"},
     {"distributed_ops", "checkpoint", "metrics", "data"},
     {"fleet"},
     {"fluid"},
