@@ -13,6 +13,8 @@ import numpy as np
 class SyncWorker:
     """The worker half: push, and wait for what the round leads to."""
 
+    options = ()
+
     def __init__(self, client, workers=1):
         self.client = client
 
@@ -30,6 +32,7 @@ class SyncWorker:
 class SyncServer:
     """The server half: collects a round piece by piece."""
 
+    options = ()
     # A push waits for those of the other workers; one of them may be saving meanwhile, without it.
     applies_alone = False
 

@@ -31,6 +31,8 @@ class FlatLayout:
         for variable in variables:
             self.starts[variable.name] = self.nbytes
             self.nbytes += aligned(_bytes_of(variable))
+        self.ranges = _joined_ranges((self.starts[variable.name], _bytes_of(variable), np.dtype(variable.dtype))
+                                     for variable in variables)
 
     def new_array(self):
         """A flat array of zeros."""
@@ -68,9 +70,13 @@ class Piece(NamedTuple):
 
     def gather(self, flat, staging):
         """Copy from the flat array to ``staging``, which holds this piece."""
+        end = 0
         for run in self.runs:
             start = run.image - self.start
-            staging[start:start + run.nbytes] = flat[run.flat:run.flat + run.nbytes]
+            # Servers compute over the gaps too: no number may come from what lay here before.
+            staging[end:start] = 0
+            end = start + run.nbytes
+            staging[start:end] = flat[run.flat:run.flat + run.nbytes]
 
     def scatter(self, staging, flat):
         """Copy back to the flat array."""
@@ -104,16 +110,25 @@ class ServerImage:
 
     def typed_ranges(self, start, stop):
         """(start, stop, dtype) of the ranges of equal type within some bytes of the image."""
-        found = []
+        parts = []
         for begin, shard, dtype in zip(self.starts, self.shards, self.dtypes):
-            end = begin + shard.size * dtype.itemsize
-            if end <= start or begin >= stop:
-                continue
-            begin, end = max(begin, start), min(end, stop)
-            if found and found[-1][2] == dtype and aligned(found[-1][1]) == begin:
-                begin = found.pop()[0]
-            found.append((begin, end, dtype))
-        return found
+            end = min(begin + shard.size * dtype.itemsize, stop)
+            begin = max(begin, start)
+            if begin < end:
+                parts.append((begin, end - begin, dtype))
+        return _joined_ranges(parts)
+
+
+def _joined_ranges(parts):
+    """(start, stop, dtype) of (start, length, dtype): neighbours of one type, with the gap between them, become one."""
+    found = []
+    for start, nbytes, dtype in parts:
+        stop = start + nbytes
+        if found and found[-1][2] == dtype and aligned(found[-1][1]) == start:
+            start = found.pop()[0]
+        if start < stop:
+            found.append((start, stop, dtype))
+    return found
 
 
 def _bytes_of(variable):

@@ -1,0 +1,80 @@
+"""Geo training: workers train on their own copies, with their own optimizer, and exchange what these moved by.
+
+After every ``k_steps`` steps, between two steps, with w the worker's copy, N the number of workers and old what the
+worker knows of the servers' parameters::
+
+    delta = (w - old) / N;   old += delta;   the servers add delta to theirs and answer with p
+    w += p - old;   old = p
+
+Nobody waits for another worker. The steps that are left at the end are exchanged too. Everything is dense here: a
+table that travels by rows in other modes is a whole variable in each worker.
+"""
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.errors import UsageError
+from fleet_mpi.modes import options
+from fleet_mpi.modes.asynchronous import AsyncServer
+
+
+class GeoWorker:
+    """The worker half. ``after_backward`` comes after the worker's own update; the client's ``grads`` is its scratch."""
+
+    options = ("k_steps",)
+
+    def __init__(self, client, workers=1, k_steps=100):
+        if client.description.row_tables:
+            names = ", ".join(table.name for table in client.description.row_tables)
+            raise UsageError(f"geo trains whole copies: place {names} as dense variables, not by rows")
+        self.client = client
+        self.k_steps = options.whole("k_steps", k_steps, 1)
+        self.share = 1.0 / options.whole("workers", workers, 1)
+        self.steps = 0
+        self.old, self.pulled = (arrays.empty(client.layout.nbytes, np.uint8) for _ in range(2))
+        self.restart()
+
+    def restart(self):
+        """The copy was replaced by the servers' parameters."""
+        self.old[...] = self.client.params
+
+    def after_backward(self, rows=()):
+        """Count a step; exchange at every ``k_steps``-th."""
+        self.steps += 1
+        if self.steps >= self.k_steps:
+            self._exchange()
+
+    def finish(self):
+        """Exchange what the last steps moved."""
+        if self.steps:
+            self._exchange()
+
+    def _exchange(self):
+        delta, ranges = self.client.grads, self.client.layout.ranges
+        for w, old, change in _lines(ranges, self.client.params, self.old, delta):
+            np.subtract(w, old, out=change)
+            np.multiply(change, self.share, out=change)
+            np.add(old, change, out=old)
+        self.client.collect(self.client.push_pull(count=self.steps, into=self.pulled))
+        self.steps = 0
+        for w, old, new, change in _lines(ranges, self.client.params, self.old, self.pulled, delta):
+            np.subtract(new, old, out=change)
+            np.add(w, change, out=w)
+        self.old, self.pulled = self.pulled, self.old
+
+
+class GeoServer(AsyncServer):
+    """The server half: adds. The servers have no optimizer, whatever the recipes say."""
+
+    def update(self, push):
+        """Add what a worker's copy moved by."""
+        for ranges in self.server.image.ranges:
+            for param, delta in _lines(ranges, self.server.table.params, push.image):
+                np.add(param, delta, out=param)
+        self.applied(push)
+
+
+def _lines(ranges, *flats):
+    """Of every range of one type the elements in each array."""
+    for start, stop, dtype in ranges:
+        yield [flat[start:stop].view(dtype) for flat in flats]
