@@ -13,7 +13,8 @@ import traceback
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
 
-USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]"
+USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]\n" \
+        "       python -m fleet_mpi plan --help"
 ABOUT = """Runs a training script written for paddle.fluid (1.x) or paddle (2.x) on fleet_mpi, unchanged.
 Under MPI: mpirun -np N python -m fleet_mpi SCRIPT.py"""
 
@@ -31,6 +32,8 @@ def main(argv=None):
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help"):
         return _help(asked=bool(argv))
+    if argv[0] == "plan" and not os.path.isfile("plan"):
+        return _plan(argv[1:])
     stand_in()
     try:
         _run_module(argv[1:]) if argv[0] == "-m" else _run_script(argv)
@@ -52,6 +55,12 @@ def _help(asked):
         return FileProblem.exit_code
     parser.print_help()
     return 0
+
+
+def _plan(argv):
+    from fleet_mpi.launch import plan_command  # here, since no script should wait for what only this command needs
+
+    return plan_command.main(argv)
 
 
 def _run_script(argv):

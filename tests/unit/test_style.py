@@ -10,8 +10,8 @@ PACKAGE = ROOT / "fleet_mpi"
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
 
-# A pipe command's output is its stdout; what a script reads there, it asked for.
-MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py")
+# A pipe command's output is its stdout, a command's table too; what a script reads there, it asked for.
+MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py", "launch/plan_command.py")
 MAY_PRINT_TO_STDERR = ("__main__.py", "launch/")
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -1,0 +1,96 @@
+"""``python -m fleet_mpi plan``: which server would keep what, before a job is started.
+
+Reads names and shapes from the command line or from a saved model; starts nothing.
+"""
+
+import argparse
+import os
+import re
+import sys
+
+from fleet_mpi import update_rules
+from fleet_mpi.checkpoint.inference_model import MODEL
+from fleet_mpi.checkpoint.tensor_file import read_tensor
+from fleet_mpi.errors import FleetError, UsageError
+from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
+from fleet_mpi.placement import Variable, place
+from fleet_mpi.placement.dispatch import METHODS
+from fleet_mpi.placement.plan import plan
+from fleet_mpi.program.serialize import program_from_bytes
+from fleet_mpi.wire import protocol
+
+ABOUT = """Prints the shard table: what each server would keep, how evenly, and what one step of a worker moves."""
+HINT = """A variable is cut into blocks of whole rows from twice --min-block-size elements on.
+example: python -m fleet_mpi plan --servers 3 w:1000x1000 b:1000"""
+
+# What optimizers keep beside parameters, as it is called in a folder of saved variables.
+_STATE = re.compile("_(?:" + "|".join(sorted({re.escape(state.name) for rule in update_rules.RULES.values()
+                                              for state in rule.states})) + r")_\d+$|^learning_rate_\d+$|^@")
+
+
+def main(argv):
+    """Print the table that the command line asks for; returns the exit code."""
+    asked = _parser().parse_args(argv)
+    try:
+        variables = [_variable(text) for text in asked.variables] + (_saved(asked.model) if asked.model else [])
+        if not variables:
+            raise UsageError("plan: nothing to place; give variables as NAME:SHAPE, e.g. w:1000x1000, or --model FOLDER")
+        placement = place(variables, asked.servers, asked.method, asked.slice, asked.min_block_size, asked.seed)
+        sys.stdout.write(plan(placement, _messages(placement)).text())
+    except FleetError as error:
+        sys.stderr.write(f"fleet_mpi: {type(error).__name__}: {error}\n")
+        return error.exit_code
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m fleet_mpi plan", description=ABOUT, epilog=HINT,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("variables", nargs="*", metavar="NAME:SHAPE[:DTYPE]",
+                        help="in the order of the optimizer's updates (by name); shape as 1000x20")
+    parser.add_argument("--servers", type=int, required=True, help="how many servers")
+    parser.add_argument("--method", default="RoundRobin", help=f"one of {', '.join(METHODS)} (RoundRobin)")
+    parser.add_argument("--no-slice", dest="slice", action="store_false", help="keep every variable whole")
+    parser.add_argument("--min-block-size", type=int, default=8192, help="elements of the smallest block (8192)")
+    parser.add_argument("--seed", type=int, default=0, help="the program's random_seed: the order with --no-slice (0)")
+    parser.add_argument("--model", metavar="FOLDER", help="a saved inference model, or a folder of saved variables")
+    return parser
+
+
+def _variable(text):
+    found = re.fullmatch(r"(.+?):(\d+(?:x\d+)*)(?::(\w+))?", text)
+    if not found:
+        raise UsageError(f"plan: expected a variable as NAME:SHAPE, e.g. w:1000x20, got {text!r}")
+    name, shape, dtype = found.groups()
+    return Variable(name, tuple(map(int, shape.split("x"))), dtype or "float32")
+
+
+def _saved(folder):
+    """The parameters of a saved model, by name."""
+    if os.path.isfile(os.path.join(folder, MODEL)):
+        with open(os.path.join(folder, MODEL), "rb") as stream:
+            found = program_from_bytes(stream.read()).all_parameters()
+        return sorted(Variable(var.name, tuple(var.shape), str(var._dtype)) for var in found if var.trainable)
+    if not os.path.isdir(folder):
+        raise UsageError(f"plan: --model {folder!r} is not a folder")
+    return sorted(_of_file(folder, name) for name in _files(folder) if not _STATE.search(name))
+
+
+def _files(folder):
+    """Names of the variables that have a file; a name with a slash lies in a folder below."""
+    for below, _, names in os.walk(folder):
+        for name in names:
+            yield os.path.relpath(os.path.join(below, name), folder).replace(os.sep, "/")
+
+
+def _of_file(folder, name):
+    with open(os.path.join(folder, name), "rb") as stream:
+        array, _ = read_tensor(stream)
+    return Variable(name, array.shape, array.dtype.name)
+
+
+def _messages(placement):
+    """Per server, in how many messages an image travels: one, or a header and its pieces."""
+    layout = FlatLayout(placement.variables)
+    images = [ServerImage(layout, placement.of_server(server)) for server in range(placement.servers)]
+    return [1 if image.nbytes <= protocol.PIECE else 1 + len(image.pieces) for image in images]
