@@ -12,6 +12,7 @@ import traceback
 
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
+from fleet_mpi.ranks import ending
 
 USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]\n" \
         "       python -m fleet_mpi plan --help"
@@ -44,6 +45,9 @@ def main(argv=None):
         if unknown is None:
             raise
         return show(unknown.with_traceback(error.__traceback__))
+    except SystemExit as error:
+        ending.remember(error.code)  # only here is a bare ``raise SystemExit(3)`` seen before MPI ends
+        raise
     return 0
 
 
@@ -80,13 +84,18 @@ def _run_module(argv):
 
 
 def show(error):
-    """Write an error to stderr: the script's own lines that led to it, then its sentence. Returns the exit code."""
+    """Write an error to stderr: the script's own lines that led to it, then its sentence; a job ends with it.
+
+    Returns the exit code where this process is alone.
+    """
+    return ending.fail(error, lambda: _show_lines(error))
+
+
+def _show_lines(error):
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if not frame.filename.startswith((_PACKAGE, "<frozen")) and os.path.basename(frame.filename) != "runpy.py"]
     if frames:
         sys.stderr.write("Traceback (the script's own lines):\n" + "".join(traceback.format_list(frames)))
-    sys.stderr.write(f"fleet_mpi: {type(error).__name__}: {error}\n")
-    return error.exit_code
 
 
 if __name__ == "__main__":

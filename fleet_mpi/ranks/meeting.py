@@ -48,10 +48,10 @@ def finish(pending, seconds):
         time.sleep(pause)
 
 
-def meet(comm, mine, what, named):
+def meet(comm, mine, what, named, cure="all of them must make this call"):
     """Collective: the bytes ``mine`` of every rank of ``comm``, of one length, in rank order.
 
-    Stalled says who has not come after the deadline. ``named(rank)`` is how a rank is called in that sentence.
+    Stalled says who has not come after the deadline, and the ``cure``. ``named(rank)`` is how a rank is called there.
     """
     if comm.size == 1:
         return [bytes(mine)]
@@ -59,38 +59,38 @@ def meet(comm, mine, what, named):
     table = np.zeros((comm.size, mine.size), np.uint8)
     if comm.rank == 0:
         table[0] = mine
-        _receive_all(comm, table, what, named)
+        _receive_all(comm, table, what, named, cure)
     else:
-        _ask_first(comm, mine, table, what, named)
+        _ask_first(comm, mine, table, what, named, cure)
     return [row.tobytes() for row in table]
 
 
-def _receive_all(comm, table, what, named):
+def _receive_all(comm, table, what, named, cure):
     others, nothing = range(1, comm.size), np.zeros(1, np.uint8)
     marks = {rank: comm.Isend(nothing, rank, _ARRIVED) for rank in others}
     coming = {rank: comm.Irecv(table[rank], rank, _RECORD) for rank in others}
-    _all_or_stalled(coming, deadline_s(), what, named)
+    _all_or_stalled(coming, deadline_s(), what, named, cure)
     sent = {(rank, "table"): comm.Isend(table, rank, _TABLE) for rank in others}
     left = finish({**marks, **sent}, deadline_s())
     if left:
         raise Stalled(f"{what}: the answer to the other ranks was not taken within {deadline_s():g} s")
 
 
-def _ask_first(comm, mine, table, what, named):
+def _ask_first(comm, mine, table, what, named, cure):
     # The first rank's mark tells "it has not come" from "it waits, as I do, for another": only then is the
     # sentence about the right rank.
     sent = comm.Isend(mine, 0, _RECORD)
-    _all_or_stalled({0: comm.Irecv(np.zeros(1, np.uint8), 0, _ARRIVED)}, deadline_s(), what, named)
-    _all_or_stalled({0: comm.Irecv(table, 0, _TABLE)}, deadline_s() + _GRACE_S, what, named)
-    _all_or_stalled({0: sent}, deadline_s(), what, named)
+    _all_or_stalled({0: comm.Irecv(np.zeros(1, np.uint8), 0, _ARRIVED)}, deadline_s(), what, named, cure)
+    seconds = deadline_s() + _GRACE_S
+    if finish({"table": comm.Irecv(table, 0, _TABLE), "own": sent}, seconds):
+        raise Stalled(f"{what}: {named(0)} came, but did not say within {seconds:g} s whom it waits for")
 
 
-def _all_or_stalled(pending, seconds, what, named):
+def _all_or_stalled(pending, seconds, what, named, cure):
     left = finish(pending, seconds)
     if left:
         names = ", ".join(named(rank) for rank in sorted(left))
-        raise Stalled(f"{what}: still waiting for {names} after {seconds:g} s (FLAGS_rpc_deadline); every rank concerned "
-                      f"must come here")
+        raise Stalled(f"{what}: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): {cure}")
 
 
 def barrier(comm, named):
@@ -168,8 +168,10 @@ def _agree(comm, call, size, named):
     texts = [text.rstrip(b"\0").decode(errors="replace") for _, text in calls]
     for rank, text in enumerate(texts):
         if text != texts[0]:
-            raise UsageError(f"{named(0)} calls {texts[0]} while {named(rank)} calls {text}: all must make the same calls "
-                             f"in the same order")
+            error = UsageError(f"{named(0)} calls {texts[0]} while {named(rank)} calls {text}: all must make the same "
+                               f"calls in the same order")
+            error.told_elsewhere = comm.rank > 0
+            raise error
     return [size for size, _ in calls]
 
 

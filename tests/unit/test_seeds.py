@@ -78,12 +78,13 @@ def test_seed_000_trains_one_worker(tmp_path):
     assert len(lines) == 20 and re.fullmatch(r"Pass 9, cost = \d.\d+, auc = \d.\d+, batch_auc = \d.\d+", lines[-1])
 
 
-def test_seed_000_with_three_workers_is_refused(tmp_path):
+def test_seed_000_with_three_workers_begun_by_hand_is_told_the_command_to_use(tmp_path):
     importing, roles, *_ = listings("000")
     ended = run(tmp_path, importing,
                 "from paddle.fluid.incubate.fleet.base.role_maker import Role, UserDefinedRoleMaker", roles)
-    assert ended.returncode == 1
-    assert "fleet.init: this job has several processes (role: WORKER, index: 0, workers: 3" in ended.stderr
+    assert ended.returncode == 3
+    assert "this process is worker 0 of a job with 3 worker(s)" in ended.stderr
+    assert "-m fleet_mpi script.py : -np 1" in ended.stderr.splitlines()[-1]
 
 
 def test_seed_001_trains_wide_and_deep_until_the_data_end(tmp_path):
