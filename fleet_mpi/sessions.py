@@ -52,7 +52,7 @@ class WorkerSession:
         self.table_numbers = {table.name: number for number, table in enumerate(description.row_tables)}
         self.is_over = False
         self.has_started = self._install()
-        self.servers_have_loaded = any(answer["loaded"] for answer in self.client.hello(distribution.fingerprint()))
+        self.loaded_from = self.client.hello(distribution.fingerprint())[0]["loaded from"]
         Clock.process_worker = self.cluster.index
         cluster.at_exit(self.finish)
 
@@ -105,6 +105,12 @@ class WorkerSession:
         """Take the servers' parameters as they are."""
         self.client.collect(self.client.pull())
         self.half.restart()
+        if self.loaded_from and self.distribution.loads_rest is not None:
+            self.distribution.loads_rest(self.loaded_from, self.scope)
+
+    def flush(self):
+        """Send what is left, and take the parameters it leads to."""
+        self.half.finish()
 
     def finish(self):
         """Send what is left, say goodbye. May be called again."""
@@ -163,8 +169,10 @@ def _new_server(distribution, index, transport, workers, servers, description, n
     half = modes.server_half(distribution.mode, distribution.options, workers=len(workers))
     server = Server(transport, index, workers, servers, description, half, distribution.fingerprint(), names)
     server.before_update = _schedule(distribution, server, scope)
-    server.has_loaded = bool(distribution.loaded_from)
+    server.snapshots.counters = lambda: {name: scope.array(name) for name in distribution.counters()}
     take_values(distribution, server, scope)
+    if distribution.loads is not None:
+        server.loaded_from = distribution.loads(server)
     return server
 
 

@@ -13,6 +13,7 @@ from fleet_mpi.checkpoint.tensor_file import read_tensor, read_tensors, write_te
 from fleet_mpi.errors import CheckpointDamaged, UsageError
 from fleet_mpi.program.ops.sparse_table import INDEX, KEYS, growing_variables
 from fleet_mpi.program.program import Program, default_main_program
+from fleet_mpi.program.registry import GRAD
 from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import VarType
 from fleet_mpi.program.variable import Parameter, Variable
@@ -22,8 +23,11 @@ _UNSAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.
 
 
 def is_persistable(var):
-    """Whether a variable keeps its value between runs, and so belongs into a checkpoint."""
-    return var.persistable and var.type not in _UNSAVED
+    """Whether a variable keeps its value between runs, and so belongs into a checkpoint.
+
+    A gradient that a worker sends from where it lies is persistable only for that.
+    """
+    return var.persistable and var.type not in _UNSAVED and not var.name.endswith(GRAD)
 
 
 def is_parameter(var):

@@ -161,14 +161,24 @@ class Fleet:
         return self._optimizer
 
     def save_persistables(self, executor, dirname, main_program=None, filename=None):
-        """Save parameters and optimizer state."""
-        save_persistables(executor, dirname, main_program or self._program(), filename)
+        """Save parameters and optimizer state; with servers, worker 0 writes what they have at one moment."""
+        if self._job is not None:
+            self._job.save_persistables(dirname, self._origin_of(main_program), filename)
+        else:
+            save_persistables(executor, dirname, main_program or self._program(), filename)
 
     def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
                              export_for_deployment=True, mode=0):
         """Save what leads from the fed variables to the targets, and its parameters."""
+        if self._job is not None:
+            return self._job.save_inference_model(dirname, feeded_var_names, target_vars,
+                                                  self._origin_of(main_program))
         return save_inference_model(dirname, feeded_var_names, target_vars, executor,
                                     main_program or self._origin_program or self._program())
+
+    def _origin_of(self, program):
+        """The untranspiled program: the one given may be the worker's."""
+        return self._origin_program if program is None or program is self.main_program else program
 
     def _program(self):
         return self.main_program or default_main_program()

@@ -1,9 +1,14 @@
 """A parameter-server job of one fleet: from a minimised program to what this process runs, saves and ends with."""
 
+import functools
+import os
+
 import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops that a worker's and a server's programs have)
 from fleet_mpi import notices, sessions
+from fleet_mpi.checkpoint.distributed import load_rest, load_server, save_inference_model, save_vars
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import strategy, transpiler_strategies
+from fleet_mpi.parameter_server.kept import Contents
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.scope import global_scope
@@ -42,6 +47,7 @@ class Job:
 
     def __init__(self, role, program, startup, chosen, connects_at_start):
         config, communicator = config_of(chosen)
+        self.origin = program.clone()
         self.role, self.connects_at_start = role, connects_at_start
         self.endpoints = role.get_pserver_endpoints()
         self.distribution, updates = distribute(
@@ -53,6 +59,7 @@ class Job:
             self.startup = server_startup(self.distribution, index)
         else:
             rewrite(program, startup, self.distribution, connects_at_start)
+            self.distribution.loads_rest = self._load_rest
             self.main, self.startup = program, startup
 
     # ------------------------------------------------------------------ a worker's life
@@ -62,12 +69,21 @@ class Job:
         self._require("init_worker", self.role.is_worker())
         session = sessions.connect(self.distribution, global_scope())
         if not self.connects_at_start:
-            if self.role.is_first_worker() and not session.servers_have_loaded and session.has_started:
+            if self.role.is_first_worker() and not session.loaded_from and session.has_started:
                 whole = Whole(session.client)
                 for variable in (*self.distribution.placement.variables, ):
                     whole.store(variable.name, global_scope().array(variable.name))
             self.role.barrier_worker()
             session.pull()
+
+    def _load_rest(self, model_dir, scope):
+        """What workers keep themselves (statistics of batch normalisation) comes from the servers' folder too."""
+        if os.path.isdir(model_dir):
+            contents = Contents(sessions.session_of(scope).client.description)
+            load_rest(contents, model_dir, self.origin, scope, counters=self.distribution.counters())
+        else:
+            notices.log().warning("init_server loaded %s, which this worker cannot see: what is not on the servers (batch "
+                                  "normalisation's statistics) starts anew here", model_dir)
 
     def stop_worker(self):
         """Flush and say goodbye."""
@@ -76,13 +92,34 @@ class Job:
         if session is not None:
             session.finish()
 
-    def whole(self, what):
-        """The servers' variables, for saving."""
+    # ------------------------------------------------------------------ saving
+
+    def save_persistables(self, dirname, program, filename=None):
+        """Save the untranspiled program's variables as one process would."""
+        whole = self._saving_whole("save_persistables")
+        if whole is not None:
+            save_vars(whole, dirname, program, global_scope(), filename=filename,
+                      counters=self.distribution.counters())
+
+    def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
+        """Save what leads from the fed variables to the targets."""
+        whole = self._saving_whole("save_inference_model")
+        names = [var.name for var in target_vars]
+        return names if whole is None else save_inference_model(whole, dirname, feeded_var_names, target_vars, program,
+                                                                global_scope())
+
+    def _saving_whole(self, what):
+        """The servers' variables; None on the workers that leave saving to worker 0."""
+        self._require(what, self.role.is_worker())
         session = sessions.session_of(global_scope())
         if session is None or session.is_over:
             raise UsageError(f"{what}: this worker is not connected to the servers: call it between init_worker and "
                              f"stop_worker")
-        return Whole(session.client)
+        session.flush()
+        if self.role.is_first_worker():
+            return Whole(session.client)
+        notices.once(what, f"{what}: worker {self.role.worker_index()} leaves it to worker 0")
+        return None
 
     # ------------------------------------------------------------------ a server's life
 
@@ -91,7 +128,13 @@ class Job:
         self._require("init_server", self.role.is_server())
         Executor().run(self.startup)
         if model_dir:
-            self.distribution.loaded_from = str(model_dir)
+            if not os.path.isdir(model_dir):
+                raise UsageError(f"init_server: no folder {str(model_dir)!r} to load from")
+            self.distribution.loads = functools.partial(self._load, str(model_dir))
+
+    def _load(self, model_dir, server):
+        load_server(server, model_dir, self.origin)
+        return os.path.abspath(model_dir)
 
     def run_server(self):
         """Serve until the workers have left."""

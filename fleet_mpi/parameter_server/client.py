@@ -262,7 +262,7 @@ class Client:
     def hello(self, fingerprint):
         """Compare what this worker and the servers believe of the job; the difference is an error.
 
-        Returns what each server says of itself: {"loaded": whether its values come from files}.
+        Returns what each server says of itself: {"loaded from": folder, or ""}.
         """
         return [messages.decode(self.ask(link, Kind.HELLO, messages.encode(fingerprint))[1], self._name(link))
                 for link in self.links]

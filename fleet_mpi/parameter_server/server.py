@@ -99,7 +99,7 @@ class Server:
                  before_update=None, largest=None):
         self.transport, self.index, self.mode, self.name_of = transport, index, mode, name_of
         self.description, self.fingerprint, self.before_update = description, fingerprint, before_update
-        self.has_loaded = False   # whether its values come from files
+        self.loaded_from = ""   # the folder its values come from, if any
         self.largest = largest or protocol.LARGEST
         layout = FlatLayout(description.placement.variables)
         self.image = ServerImage(layout, description.placement.of_server(index))
@@ -179,7 +179,7 @@ class Server:
         if differ:
             raise UsageError(f"{self.name_of(inbox.rank)} and {self.name_of(self.transport.rank)} do not run the same "
                              f"job: {differ}")
-        self.answer(inbox, inline=messages.encode({"loaded": self.has_loaded}))
+        self.answer(inbox, inline=messages.encode({"loaded from": self.loaded_from}))
 
     def _leave(self, inbox, header):
         self.active.discard(inbox.index)

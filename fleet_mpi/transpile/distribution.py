@@ -29,13 +29,22 @@ class Distribution:
     workers: int
     worker: int | None = None         # this worker's number; None: by rank order
     startup_source: object = None     # the untouched startup program: initial values of everything
-    loaded_from: str = ""             # servers: the folder their values came from
+    loads: object = None              # servers: called with the server before it serves; returns the folder it loaded
+    loads_rest: object = None         # workers: called with the folder and the scope after their first pull
 
     connect = None
 
     def before_run(self, scope):
         """The hook of the worker's programs."""
         Distribution.connect(self, scope)
+
+    def counters(self):
+        """What schedules keep from step to step: variables that the rate program reads and writes."""
+        if self.rate_program is None:
+            return []
+        ops = self.rate_program.global_block().ops
+        written = {name for op in ops for name in op.output_arg_names}
+        return sorted(written.intersection(name for op in ops for name in op.input_arg_names) - set(self.rate_dtypes))
 
     def fingerprint(self):
         """What is compared between ranks: texts and numbers by name, so that a difference can be named."""

@@ -20,7 +20,7 @@ def rewrite_main(program, distribution, moved):
     block.ops = _with_sends(block, kept_before, distribution) + _exchange(block, distribution) + kept_after
     _drop_unused_variables(block, moved)
     program._before_run.append(distribution.before_run)
-    program._is_distributed = True
+    program._is_distributed, program._distribution = True, distribution
     program.touch()
 
 
@@ -31,7 +31,7 @@ def rewrite_main_for_geo(program, distribution):
              for name, shards in _by_variable(distribution)]
     block.ops = block.ops + sends + _receives(block, distribution)
     program._before_run.append(distribution.before_run)
-    program._is_distributed = True
+    program._is_distributed, program._distribution = True, distribution
     program.touch()
 
 
