@@ -62,6 +62,8 @@ TABLE = (
     Setting("PMIX_RANK", int, -1, "set where Open MPI's mpirun, or srun with pmix, started this process"),
     Setting("OMPI_COMM_WORLD_LOCAL_RANK", int, -1, "the number of this process on its machine, from Open MPI's mpirun"),
     Setting("MPI_LOCALRANKID", int, -1, "set where MPICH's or Intel's mpirun started this process"),
+    Setting("OMPI_COMM_WORLD_LOCAL_SIZE", int, 1, "how many processes Open MPI's mpirun started on this machine"),
+    Setting("MPI_LOCALNRANKS", int, 1, "how many processes MPICH's or Intel's mpirun started on this machine"),
     Setting("PALS_RANKID", int, -1, "set where Cray's launcher started this process"),
     Setting("SLURM_STEP_NUM_TASKS", int, 0, "how many processes srun started together"),
 )

@@ -6,6 +6,7 @@ threads, and ranks that share cores do not fight (a product of 512 x 400 x 400 b
 median: 9 ms by threaded BLAS, 2 to 5 ms in pieces). Knows no ops.
 """
 
+import functools
 import itertools
 import os
 import threading
@@ -21,13 +22,20 @@ _blas_is_held = False
 
 
 def threads():
-    """How many threads ``for_each`` uses: FLEET_MPI_THREADS, or the cores this process may run on."""
-    return _chosen or settings.get("FLEET_MPI_THREADS") or _cores()
+    """How many threads ``for_each`` uses: FLEET_MPI_THREADS, or this rank's share of the cores it may run on."""
+    return _chosen or settings.get("FLEET_MPI_THREADS") or _share_of_cores()
 
 
-def _cores():
+def _share_of_cores():
+    """A rank that is bound has its share already; ranks that are free to run anywhere divide the machine."""
     # Only Linux tells which cores a process is bound to.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(free, os.cpu_count() // _ranks_here()))
+
+
+@functools.lru_cache(maxsize=None)  # asked for in every step, and mpirun's word does not change
+def _ranks_here():
+    return max(1, settings.get("OMPI_COMM_WORLD_LOCAL_SIZE"), settings.get("MPI_LOCALNRANKS"))
 
 
 def set_threads(count):

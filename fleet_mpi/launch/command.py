@@ -117,8 +117,9 @@ def _counts(told, unsaid):
         workers = ranks - servers
     if servers is None or workers is None:
         raise UsageError("--server_num and --worker_num (or -np) belong together; got only one of them")
-    if servers < 0 or workers < 1:
-        raise UsageError(f"expected no or more servers and at least one worker, got {servers} and {workers}")
+    if servers < 1 or workers < 1:
+        raise UsageError(f"expected at least one server and one worker, got {servers} and {workers}; a job without "
+                         "servers is started by -np N")
     if ranks not in (None, servers + workers):
         raise UsageError(f"{servers} servers and {workers} workers are {servers + workers} ranks, but {ranks} are "
                          "asked for; leave one number out")

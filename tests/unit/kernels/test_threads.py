@@ -83,6 +83,20 @@ def test_the_number_comes_from_the_setting_or_the_cores():
         assert threads.threads() == len(os.sched_getaffinity(0))
 
 
+@pytest.mark.parametrize("name", ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"))
+@pytest.mark.parametrize("ranks, bound_to, share", (
+    (1, 8, 8), (2, 8, 4), (3, 8, 2), (8, 8, 1), (20, 8, 1), (2, 1, 1), (2, 4, 4)))
+def test_ranks_on_one_machine_share_its_cores(name, ranks, bound_to, share, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(bound_to))
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    threads._ranks_here.cache_clear()
+    try:
+        with settings.override(**{"FLEET_MPI_THREADS": 0, name: ranks}):
+            assert threads.threads() == share
+    finally:
+        threads._ranks_here.cache_clear()
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python warns of forking a process with threads
 def test_a_forked_child_computes_with_threads_of_its_own(two_threads):
     threads.for_each(lambda i: None, 2)

@@ -16,7 +16,6 @@ WATCHED = ["py", "-I", "-S", watched.__file__, "py", "-m", "fleet_mpi"]
     ("-np 2 -m pkg.train -np 3", 2, None, "-m pkg.train -np 3"),
     ("--server_num 1 --worker_num 2 train.py", 3, 1, "train.py"),
     ("--server_num=1 --worker_num=2 train.py --server_num=9", 3, 1, "train.py --server_num=9"),
-    ("--server_num=0 --worker_num=2 train.py", 2, 0, "train.py"),
     ("-np 5 --server_num 2 train.py", 5, 2, "train.py"),
     ("-np 3 --server_num 1 --worker_num 2 train.py", 3, 1, "train.py"),
     ("--servers=127.0.0.1:6170,127.0.0.1:6171 --workers=127.0.0.1:6172 train.py", 3, 2, "train.py"),
@@ -46,8 +45,8 @@ def test_a_log_folder_that_stays_empty_is_spoken_of():
     ("-np 2 -m", "no script"),
     ("--server_num 1 train.py", "belong together"),
     ("--worker_num 1 train.py", "belong together"),
-    ("--server_num 2 -np 2 train.py", "at least one worker, got 2 and 0"),
-    ("--server_num -1 --worker_num 2 train.py", "got -1 and 2"),
+    ("--server_num 2 -np 2 train.py", "at least one server and one worker, got 2 and 0"),
+    ("--server_num=0 --worker_num=2 train.py", "got 0 and 2; a job without servers is started by -np N"),
     ("-np 4 --server_num 1 --worker_num 2 train.py", "1 servers and 2 workers are 3 ranks, but 4"),
     ("--servers 127.0.0.1:1 --server_num 2 --worker_num 2 train.py", "2 servers are asked for, but 1 are listed"),
 ))
