@@ -1,0 +1,233 @@
+"""Tables that travel by rows: the bits of one process, and what the original got wrong (B15, B16, B23, B48)."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows_job import RATE, TABLES, OneProcess, RowsJob, drawn_gradients, first_values
+
+from fleet_mpi.arrays import Rows
+from fleet_mpi.errors import FleetError, PeerLost, UsageError
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, recipe
+from fleet_mpi.parameter_server.row_routes import Route
+from fleet_mpi.parameter_server.row_table import RowTableDescription
+from fleet_mpi.placement import Shard, Variable, place
+from fleet_mpi.wire import protocol
+from fleet_mpi.wire.protocol import Channel, Header, Kind
+
+RECIPES = {
+    "sgd": recipe("sgd", "lr"),
+    "adam": recipe("adam", "lr"),
+    "lazy adam": recipe("adam", "lr", lazy_mode=True),
+    "adagrad": recipe("adagrad", "lr", (Bound(-0.5, 0.5),)),
+    "momentum": recipe("momentum", "lr", (BoundNorm(1.0, "group"), Decay(0.01)), mu=0.8),
+    "ftrl": recipe("ftrl", "lr", (BoundNorm(0.1),)),
+    "rmsprop": recipe("rmsprop", "lr", (Decay(0.01, of_sign=True),)),
+    "lars": recipe("lars_momentum", "lr", (BoundNorm(2.0),)),
+    "lamb": recipe("lamb", "lr"),
+}
+CUTS = [(1, "RoundRobin", True), (2, "RoundRobin", True), (3, "HashName", True), (4, "Balanced", False),
+        (7, "RoundRobin", False)]
+
+
+def one_table(job_options=None, shape=(50, 4), made=None):
+    """A job with one table of zeros, and nothing else."""
+    return RowsJob(dense=(), tables=(Variable("table", shape),), made=made, **(job_options or {}))
+
+
+def push(job, *rows):
+    """One round with one Rows or None per worker."""
+    job.round([{"table": one} for one in rows])
+    return job.values()["table"]
+
+
+def rows_of(ids, values, height=50):
+    return Rows(np.array(ids), np.array(values, np.float32).reshape(len(ids), -1) * np.ones((1, 4), np.float32), height)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("workers", (1, 3))
+def test_b16_every_cut_gives_the_bits_of_one_process_with_the_same_optimizer_and_mean(name, workers):
+    made, values = RECIPES[name], first_values()
+    alone = OneProcess(values, made)
+    steps = [drawn_gradients(workers, seed) for seed in range(3)]
+    for gradients in steps:
+        alone.round(gradients)
+    for servers, method, slice_up in CUTS:
+        job = RowsJob(servers, workers, made, method, slice_up)
+        job.fill(values)
+        for gradients in steps:
+            job.round(gradients)
+        for variable, array in job.values().items():
+            np.testing.assert_array_equal(array, alone.values[variable], f"{variable} on {servers} servers, {method}")
+
+
+def test_b23_the_mean_is_over_all_workers_and_not_over_those_that_have_the_row():
+    after = push(one_table({"workers": 2}), rows_of([5, 6], [8.0, 8.0]), rows_of([6], [8.0]))
+    np.testing.assert_allclose(after[[5, 6], 0], [-RATE * 4, -RATE * 8])
+
+
+def test_b23_a_worker_without_any_rows_counts_too():
+    after = push(one_table({"workers": 2}), rows_of([5], [8.0]), None)
+    np.testing.assert_allclose(after[5], -RATE * 4)
+
+
+def test_b15_gradients_of_a_row_that_repeats_are_summed():
+    after = push(one_table({"servers": 3, "min_block_size": 60}), rows_of([49, 3, 49, 49], [1.0, 2.0, 3.0, 4.0]))
+    np.testing.assert_allclose(after[[49, 3], 0], [-RATE * 8, -RATE * 2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", (50, -1, 2 ** 40))
+def test_b48_an_id_out_of_range_is_refused_before_anything_is_sent(wrong):
+    job = one_table({"servers": 2, "min_block_size": 60})
+    client, said = job.clients[0], f"table 'table': id {wrong} at position 1 of 2 .* 0 <= id < 50"
+    with pytest.raises(IndexError, match=said) as caught:
+        client.pull_rows({0: np.array([3, wrong])})
+    with pytest.raises(FleetError, match=said):
+        client.push_pull([rows_of([3, wrong], [1.0, 1.0])])
+    assert isinstance(caught.value, UsageError) and not job.network.sent
+
+
+@settings(max_examples=30)
+@given(servers=st.integers(1, 4), method=st.sampled_from(["RoundRobin", "HashName", "Balanced"]),
+       ids=st.lists(st.lists(st.integers(0, 59), max_size=30), min_size=3, max_size=3))
+def test_pulled_rows_come_in_the_callers_order(servers, method, ids):
+    job, values = RowsJob(servers, method=method, min_block_size=60), first_values()
+    job.fill(values)
+    found = job.clients[0].pull_rows({number: np.array(one, np.int64) for number, one in enumerate(ids)})
+    for number, table in enumerate(TABLES):
+        np.testing.assert_array_equal(found[number], values[table.name][ids[number]].reshape(-1, table.shape[1]))
+
+
+def test_rows_are_put_into_the_arrays_given_one_behind_the_other():
+    job, values = RowsJob(), first_values()
+    job.fill(values)
+    outs = [np.empty((2, 1, 9), np.float32), np.empty((3, 9), np.float32)]
+    job.clients[0].pull_rows({0: np.array([7, 4999, 7, 0, 1])}, {0: outs})
+    np.testing.assert_array_equal(outs[0][:, 0], values["items"][[7, 4999]])
+    np.testing.assert_array_equal(outs[1], values["items"][[7, 0, 1]])
+
+
+def test_a_pull_is_one_request_to_each_server_that_has_rows_of_it():
+    job = RowsJob(3)
+    job.fill(first_values())
+    everywhere = {number: np.arange(table.shape[0]) for number, table in enumerate(TABLES)}
+    job.clients[0].pull_rows(everywhere)
+    assert {key: count for key, count in job.network.sent.items() if key[2] != Channel.REPLY} == {
+        (3, server, Channel.REQUEST): 1 for server in range(3)}
+    before = sum(job.network.sent.values())
+    job.clients[0].pull_rows({0: np.array([17, 17, 18])})
+    assert sum(job.network.sent.values()) == before + 2
+    job.clients[0].pull_rows({0: np.array([], np.int64)})
+    assert sum(job.network.sent.values()) == before + 2
+
+
+def test_long_requests_and_answers_go_in_pieces(monkeypatch):
+    monkeypatch.setattr(protocol, "PIECE", 4096)
+    values, gradients = first_values(), drawn_gradients(2, 5)
+    whole, pieces = RowsJob(2, 2), RowsJob(2, 2, largest=1024)
+    for job in (whole, pieces):
+        job.fill(values)
+        job.round(gradients)
+    for name, array in whole.values().items():
+        np.testing.assert_array_equal(array, pieces.values()[name])
+    for channel in (Channel.REQUEST_BODY, Channel.REPLY_BODY):
+        few, many = (sum(count for key, count in job.network.sent.items() if key[2] == channel)
+                     for job in (whole, pieces))
+        assert many > 20 * few > 0
+
+
+def test_rows_that_no_worker_brought_move_as_with_a_zero_gradient():
+    job = one_table(made=recipe("momentum", "lr", mu=0.5))
+    push(job, rows_of([5], [8.0]))
+    np.testing.assert_allclose(push(job, None)[5], -RATE * (8 + 4))
+
+
+def test_a_worker_that_left_is_not_in_the_mean():
+    job = one_table({"workers": 2})
+    push(job, rows_of([5], [8.0]), rows_of([5], [8.0]))
+    job.leave(1)
+    np.testing.assert_allclose(push(job, rows_of([5], [8.0]))[5], -RATE * 16)
+
+
+@settings(max_examples=40)
+@given(height=st.integers(1, 60), servers=st.integers(1, 4), method=st.sampled_from(["RoundRobin", "HashName"]),
+       ids=st.lists(st.integers(0, 59), max_size=40), seed=st.integers(0, 9))
+def test_the_parts_of_a_row_gradient_are_all_of_it_each_with_its_server(height, servers, method, ids, seed):
+    placed = place([Variable("table", (height, 4))], servers, method, min_block_size=20)
+    described = RowTableDescription("table", (height, 4), "float32", placed.of_variable("table"), recipe("sgd"))
+    ids = np.array(ids, np.int64) % height
+    rows = Rows(ids, np.random.default_rng(seed).normal(size=(len(ids), 4)).astype("f4"), height)
+    back = np.full((height, 4), 0, np.float32)
+    for server, (local, values) in enumerate(Route(described, servers).cut(rows)):
+        assert len(np.unique(local)) == len(local)
+        for shard, begin in described.of_server(server):
+            here = (local >= begin) & (local < begin + shard.rows)
+            back[local[here] - begin + shard.row_begin] = values[here]
+    np.testing.assert_array_equal(back, rows.to_dense())
+
+
+def table_with_two_shards(made):
+    shards = [Shard("table", 0, "table.block0", 0, 8, 0, 2, (2, 4), 1),
+              Shard("table", 1, "table.block1", 8, 12, 2, 3, (3, 4), 0),
+              Shard("table", 2, "table.block2", 20, 4, 5, 1, (1, 4), 1)]
+    described = RowTableDescription("table", (6, 4), "float32", tuple(shards), made)
+    return described.table(1, {"lr": np.array([RATE], np.float32)})
+
+
+def test_values_and_states_of_shards_are_views_by_name():
+    table = table_with_two_shards(recipe("adam", "lr"))
+    assert [shard.block for shard in table.shards()] == [0, 2]
+    table.param("table", 2)[...] = 7
+    table.set_state("table", 0, "moment1", np.full((2, 4), 3))
+    np.testing.assert_array_equal(table.pull(np.array([2, 0])), [[7] * 4, [0] * 4])
+    np.testing.assert_array_equal(table.state("table", 0, "moment1"), np.full((2, 4), 3))
+    np.testing.assert_array_equal(table.state("table", 2, "moment1"), np.zeros((1, 4)))
+    with pytest.raises(KeyError):
+        table.param("table", 1)
+
+
+def test_a_number_of_the_whole_table_moves_on_once_per_update():
+    table = table_with_two_shards(recipe("adam", "lr", beta1=0.5))
+    table.update_mean([rows_of([0, 2], [1.0, 1.0], 3)])
+    np.testing.assert_array_equal(table.state("table", 0, "beta1_pow_acc"), np.float32([0.25]))
+    table.set_state("table", 2, "beta1_pow_acc", [0.5])
+    np.testing.assert_array_equal(table.state("table", 0, "beta1_pow_acc"), np.float32([0.5]))
+
+
+def test_adagrad_starts_from_the_given_moment():
+    table = table_with_two_shards(recipe("adagrad", "lr", initial_accumulator_value=0.25))
+    np.testing.assert_array_equal(table.state("table", 0, "moment"), np.full((2, 4), 0.25, np.float32))
+
+
+def test_a_row_gradient_of_another_type_is_refused():
+    job = one_table()
+    with pytest.raises(UsageError, match="table 'table' is float32, its row gradient float64"):
+        job.clients[0].push_pull([Rows(np.array([1]), np.ones((1, 4)), 50)])
+
+
+def asked_with(job, counts, ids, kind=Kind.PULL_ROWS):
+    """What a server makes of a request for rows with this content."""
+    prefix = np.zeros(8, np.int64)
+    prefix[:len(counts)] = counts
+    sent = messages.message(Header(kind, 0), messages.joined([prefix, np.array(ids, np.int64)]))
+    job.clients[0].transport.post_send(0, Channel.REQUEST, sent)
+    for _ in range(3):
+        job.servers[0].advance()
+
+
+@pytest.mark.parametrize("counts, ids, said", (
+    ([-1], [], "announced -1 rows"), ([51], list(range(51)), "51 rows to a server that keeps 50"),
+    ([1], [50], "local row 50, this server keeps 50"), ([1], [-1], "local row -1"),
+    ([20], [1], "expected 256 . 0: do both run the same program")))
+def test_damaged_requests_for_rows_are_refused(counts, ids, said):
+    with pytest.raises(PeerLost, match=said):
+        asked_with(one_table({"servers": 1}), counts, ids)
+
+
+def test_a_push_with_a_row_outside_the_table_is_refused():
+    table = table_with_two_shards(recipe("sgd", "lr"))
+    body = messages.joined([np.array([3]), np.ones((1, 4), np.float32)])
+    with pytest.raises(PeerLost, match="local row 3, this server keeps 3"):
+        table.rows_in(body, 1)
