@@ -18,7 +18,17 @@ def replace_lookups(program, tables):
                  if op.type in LOOKUPS and tables.intersection(op.input("W"))]
         if found:
             _rewrite(block, found)
+    for block in program.blocks:
+        for op in block.ops:
+            _forget(op, tables)
     program.touch()
+
+
+def _forget(op, tables):
+    """Control flow names what its body reads: no longer the tables that only lookups read."""
+    if "sub_block" in op.attrs:
+        unread = tables - outside_names(op.block.program, op)
+        op.inputs = {slot: [name for name in names if name not in unread] for slot, names in op.inputs.items()}
 
 
 def _rewrite(block, found):
