@@ -9,7 +9,7 @@ import contextlib
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import FleetError, PeerLost, Stalled, UsageError
+from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.kept import Contents, Kept
 from fleet_mpi.parameter_server.snapshots import bytes_of
@@ -21,7 +21,7 @@ class Whole:
 
     def __init__(self, client):
         self.client, self.contents = client, Contents(client.description)
-        self._is_frozen = False
+        self._is_frozen = self._is_broken = False
 
     # ------------------------------------------------------------------ one state of all servers
 
@@ -37,31 +37,32 @@ class Whole:
         self._is_frozen = True
         try:
             yield
-        except (PeerLost, Stalled):
-            raise   # the job ends; to wait for an answer once more would only delay that
-        except BaseException:
-            with contextlib.suppress(FleetError):
-                self._thaw()
-            raise
-        else:
-            self._thaw()
         finally:
             self._is_frozen = False
+            if not self._is_broken:   # else the job ends; to wait for an answer once more would only delay that
+                self._thaw()
 
     def _freeze(self):
         begun = []
         for link in self.client.links:
-            _, inline, _ = self.client.ask(link, Kind.FREEZE)
+            inline, _ = self._ask(link, Kind.FREEZE)
             if len(inline) % 8 or begun and len(inline) != begun[0].nbytes:
                 raise PeerLost(f"{self._name(link)} sent {len(inline)} bytes of push counts")
             begun.append(inline.view(np.int64))
         counts = np.max(begun, axis=0).tobytes()
         for link in self.client.links:
-            self.client.ask(link, Kind.FREEZE, counts)
+            self._ask(link, Kind.FREEZE, counts)
 
     def _thaw(self):
         for link in self.client.links:
-            self.client.ask(link, Kind.THAW)
+            self._ask(link, Kind.THAW)
+
+    def _ask(self, link, kind, inline=b"", body=None, into=None):
+        """(inline, body) of the answer."""
+        self._is_broken = True
+        _, inline, body = self.client.ask(link, kind, inline, body, into=into)
+        self._is_broken = False
+        return inline, body
 
     # ------------------------------------------------------------------ reading
 
@@ -89,19 +90,19 @@ class Whole:
         shape, dtype = self.contents.shape_and_dtype(kept)
         whole = arrays.empty(shape, dtype)
         line = whole.reshape(-1)
-        for shard in self.contents.shards(kept.variable):
+        for shard in self._shards(kept):
             part = line[shard.offset:shard.offset + shard.size]
             self._fetch(self.client.links[shard.server], _key(kept, shard), dtype, tuple(shard.shape), bytes_of(part))
         return whole
 
     def _fetch(self, link, key, dtype, shape, into):
-        _, inline, _ = self.client.ask(link, Kind.FETCH, messages.encode(list(key)), into=into)
+        inline, _ = self._ask(link, Kind.FETCH, messages.encode(list(key)), into=into)
         if messages.described_one(inline, self._name(link)) != (key, dtype, shape):
             raise PeerLost(f"{self._name(link)} was asked for {list(key)} as {dtype} {list(shape)}, it sent "
                            f"{bytes(inline)!r:.80}")
 
     def _fetch_small(self, link, key):
-        _, inline, body = self.client.ask(link, Kind.FETCH, messages.encode(list(key)))
+        inline, body = self._ask(link, Kind.FETCH, messages.encode(list(key)))
         found = messages.arrays_of(inline, body, self._name(link))
         if list(found) != [key]:
             raise PeerLost(f"{self._name(link)} was asked for {list(key)} and sent {[list(one) for one in found]}")
@@ -134,7 +135,7 @@ class Whole:
                 self._store(link, key, array)
             return
         line = np.ascontiguousarray(array).reshape(-1)
-        for shard in self.contents.shards(kept.variable):
+        for shard in self._shards(kept):
             self._store(self.client.links[shard.server], _key(kept, shard),
                         line[shard.offset:shard.offset + shard.size].reshape(shard.shape))
 
@@ -146,7 +147,7 @@ class Whole:
 
     def _store(self, link, key, array):
         described, (array,) = messages.manifest({key: array})
-        self.client.ask(link, Kind.STORE, described, bytes_of(array))
+        self._ask(link, Kind.STORE, described, bytes_of(array))
 
     # ------------------------------------------------------------------ where things are
 
@@ -154,11 +155,15 @@ class Whole:
         """Whether each shard has its part, and not a copy of one number."""
         return kept.kind == "param" or kept.kind == "state" and self.contents.state(kept.variable, kept.state).like_param
 
+    def _shards(self, kept):
+        """Those that have elements: for the others a server keeps nothing."""
+        return [shard for shard in self.contents.shards(kept.variable) if shard.size]
+
     def _copies(self, kept):
         """(link, key) of every place that has the same number."""
         if kept.kind == "state":
             return [(self.client.links[shard.server], _key(kept, shard))
-                    for shard in self.contents.shards(kept.variable)]
+                    for shard in self._shards(kept)]
         return [(link, (kept.kind, kept.variable)) for link in self.client.links]
 
     def _name(self, link):
