@@ -1,0 +1,11 @@
+"""Nobody waits for minutes in a test."""
+
+import pytest
+
+from fleet_mpi.wire import waiting
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Seconds until somebody counts as stalled; a test may set another."""
+    monkeypatch.setattr(waiting, "deadline", lambda: 10.0)

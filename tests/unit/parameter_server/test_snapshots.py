@@ -1,0 +1,196 @@
+"""Frozen servers have applied the same pushes, whatever was on its way; later nothing is lost."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loopback_job import ApplyAlone, Job
+
+from fleet_mpi.errors import PeerLost, UsageError
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
+from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.placement import Variable
+from fleet_mpi.wire import protocol
+from fleet_mpi.wire.protocol import Channel, Header, Kind
+
+ONES = [Variable("x", (40, 5)), Variable("y", (30,)), Variable("z", (3, 5))]
+SGD = recipe("sgd", "lr")
+
+
+def job_of_ones(mode, servers=3, workers=3, fault=None, recipes=SGD):
+    """With a rate of 1 and gradients of -1, every element is the number of pushes that it has seen."""
+    job = Job(servers, workers, ONES, recipes, mode, min_block_size=20, fault=fault)
+    for client in job.clients:
+        client.rates[...] = 1.0
+        for view in client.layout.views(client.grads).values():
+            view[...] = -1.0
+    return job
+
+
+def seen(whole):
+    """The different numbers of pushes that elements have seen."""
+    return {float(value) for variable in ONES for value in np.unique(whole.fetch(variable.name))}
+
+
+class Scripted:
+    """While somebody waits, drawn servers advance and drawn workers push."""
+
+    def __init__(self, job, draws):
+        self.job, self.draws, self.number = job, draws, 0
+        self.tickets, self.pushed = {}, 0
+        for client in job.clients:
+            client.transport.on_wait = self.step
+
+    def step(self):
+        """One drawn move; everybody's turn comes, since the draws are repeated with a shift."""
+        draw = self.draws[self.number % len(self.draws)] + self.number // len(self.draws)
+        self.number += 1
+        job = self.job
+        job.servers[draw % len(job.servers)].advance()
+        worker = 1 + draw % (len(job.clients) - 1)
+        if self.number < 60:
+            self.push(worker)
+
+    def push(self, worker):
+        """Another push of a worker whose last one is answered."""
+        client = self.job.clients[worker]
+        ticket = self.tickets.get(worker)
+        if ticket is not None and not all(part.is_answered() for part in ticket.parts):
+            return
+        if ticket is not None:
+            client.collect(ticket)
+        self.pushed += 1
+        self.tickets[worker] = client.push()
+
+
+@pytest.mark.parametrize("piece", (1 << 20, 256))
+@settings(max_examples=40)
+@given(draws=st.lists(st.integers(0, 30), min_size=1, max_size=40))
+def test_what_is_fetched_has_the_same_pushes_everywhere_in_any_order_of_arrival(piece, draws):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "PIECE", piece)
+        patch.setattr(protocol, "LONG_RUN", piece // 4)
+        job = job_of_ones(ApplyAlone)
+        script, whole = Scripted(job, draws), Whole(job.clients[0])
+        for _ in range(15):
+            script.step()
+        for _ in range(2):
+            with whole.frozen():
+                once = seen(whole)
+                assert len(once) == 1
+                for _ in range(10):
+                    script.step()
+                assert seen(whole) == once
+        for worker, ticket in script.tickets.items():
+            job.clients[worker].collect(ticket)
+        assert seen(whole) == {script.pushed}
+        assert [sum(server.applied) for server in job.servers] == [script.pushed] * 3
+
+
+def test_a_push_that_one_server_has_applied_is_awaited_on_the_others():
+    held = []
+    job = job_of_ones(ApplyAlone, servers=2, workers=2,
+                      fault=lambda source, target, channel, array: "hold" if (source, target) == (3, 1) and held else None)
+    held.append(True)
+    ticket = job.clients[1].push()
+    job.pump(5)
+    assert [server.applied for server in job.servers] == [[0, 1], [0, 0]]
+    whole, waits = Whole(job.clients[0]), []
+
+    def late_arrival():
+        waits.append([server.snapshots.awaits is not None for server in job.servers])
+        if waits[-1][1]:
+            held.clear()
+            job.network.release()
+        job.pump()
+    job.clients[0].transport.on_wait = late_arrival
+    with whole.frozen():
+        assert [False, True] in waits   # the server that had nothing to wait for has answered before
+        assert seen(whole) == {1.0}
+    job.clients[1].collect(ticket)
+
+
+def test_norms_between_servers_are_settled_before_servers_stand_still():
+    variables = {one.name: recipe("sgd", "lr", [BoundNorm(1.0, "all")]) for one in ONES}
+    job = job_of_ones(NormsAlone, servers=3, workers=2, recipes=variables)
+    ticket = job.clients[1].push()
+    job.servers[0].advance()   # has begun, and asks the others, which have not heard of the push
+    with Whole(job.clients[0]).frozen():
+        assert [server.applied for server in job.servers] == [[0, 1]] * 3
+    job.clients[1].collect(ticket)
+
+
+class NormsAlone(ApplyAlone):
+    """Applies every push, when it is complete, with norms of whole variables."""
+
+    def on_piece(self, push, number):
+        """Too early."""
+
+    def on_push(self, push):
+        """Ask the other servers; count and answer at the end."""
+        self.server.set_rates(push)
+        self.server.exchange.run((push.worker, push.header.step), self.server.table.update_with_norms(push.image),
+                                 lambda: ApplyAlone.on_push(self, push))
+
+
+@pytest.mark.parametrize("is_early", (True, False))
+def test_in_a_synchronous_job_a_push_counts_for_the_round_after_the_thaw(is_early):
+    from fleet_mpi.modes.sync import SyncServer
+    job = job_of_ones(SyncServer, servers=2, workers=2)
+    whole = Whole(job.clients[0])
+    early = job.clients[1].push_pull() if is_early else None
+    job.pump(3)
+    with whole.frozen():
+        late = early or job.clients[1].push_pull()
+        job.pump(3)
+        assert seen(whole) == {0.0}
+    own = job.clients[0].push_pull()
+    for client, ticket in zip(job.clients, (own, late)):
+        client.collect(ticket)
+    assert seen(whole) == {1.0}
+
+
+def test_pulls_are_answered_by_frozen_servers():
+    job = job_of_ones(ApplyAlone, servers=2, workers=2)
+    job.fill()
+    with Whole(job.clients[0]).frozen():
+        job.clients[1].collect(job.clients[1].pull())
+    assert np.array_equal(job.params(1)["x"], Whole(job.clients[0]).fetch("x"))
+
+
+def test_blocks_may_be_nested():
+    job = job_of_ones(ApplyAlone, servers=2, workers=1)
+    whole = Whole(job.clients[0])
+    with whole.frozen():
+        with whole.frozen():
+            pass
+        assert [server.snapshots.freezer for server in job.servers] == [0, 0]
+    assert [server.snapshots.freezer for server in job.servers] == [None, None]
+
+
+def test_two_workers_cannot_freeze_at_once():
+    job = job_of_ones(ApplyAlone, servers=1, workers=2)
+    with pytest.raises(UsageError, match="worker 1 wants to save or load while worker 0 does"):
+        with Whole(job.clients[0]).frozen():
+            with Whole(job.clients[1]).frozen():
+                pass
+
+
+@pytest.mark.parametrize("kind, inline, body, words", [
+    (Kind.FREEZE, b"123", 0, "3 bytes of push counts for 1 workers"),
+    (Kind.FREEZE, bytes(8), 0, "not frozen"),
+    (Kind.FETCH, b"{", 0, "cannot be read"),
+    (Kind.FETCH, messages.encode(["param", "x"]), 0, "named an array"),
+    (Kind.FETCH, messages.encode(["param", "q", 0]), 0, "keeps no"),
+    (Kind.FETCH, messages.encode(["state", "x", 0, "velocity"]), 0, "keeps no"),
+    (Kind.STORE, messages.encode([]), 0, "0 arrays where one is expected"),
+    (Kind.STORE, messages.encode([[["param", "x", 0], "<f4", [40, 5]]]), 799, "sent .* in 799 bytes"),
+    (Kind.STORE, messages.encode([[["param", "x", 0], "<f4", [5, 40]]]), 800, "do both run the same program"),
+    (Kind.STORE, messages.encode([[["param", "x", 0], "|O", [40, 5]]]), 800, "damaged description"),
+])
+def test_requests_that_make_no_sense_are_refused(kind, inline, body, words):
+    job = job_of_ones(ApplyAlone, servers=1, workers=1)
+    job.clients[0].transport.post_send(0, Channel.REQUEST, messages.message(Header(kind, 0, body=body), inline))
+    with pytest.raises((PeerLost, UsageError), match=words):
+        job.pump()
