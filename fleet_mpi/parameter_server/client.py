@@ -29,6 +29,7 @@ class Description(NamedTuple):
     rates: tuple = ()            # the learning rates that workers set, by name
     row_tables: tuple = ()       # RowTableDescription of each
     rate_dtypes: dict = {}       # {name: dtype} of the rates that are not float32
+    keeps_states: bool = True    # False: optimizers and rates are the workers' (geo), servers only have parameters
 
 
 class _Link:

@@ -29,6 +29,8 @@ class Contents:
 
     def by_program_name(self, counters=()):
         """{variable of the program: Kept}. A rate is the servers' where they compute it, else the workers'."""
+        if not self.description.keeps_states:
+            return {variable: Kept("param", variable) for variable in self._variables}
         found = {name: Kept("counter", name) for name in counters}
         for variable in self._variables:
             recipe = self.recipe(variable)
