@@ -19,7 +19,7 @@ from fleet_mpi.modes.asynchronous import AsyncServer
 
 
 class GeoWorker:
-    """The worker half. ``after_backward`` comes after the worker's own update; the client's ``grads`` is its scratch."""
+    """The worker half: ``after_backward`` comes after the worker's own update. The client's ``grads`` are scratch."""
 
     options = ("k_steps",)
 

@@ -75,7 +75,8 @@ def test_servers_add_whatever_the_recipe_says():
     assert (loop.values()["p"] == 10.5).all()
 
 
-@pytest.mark.parametrize("rule, rate, hypers", [("adam", 0.05, {}), ("momentum", 0.02, {"mu": 0.5}), ("adagrad", 0.3, {})])
+@pytest.mark.parametrize("rule, rate, hypers", [
+    ("adam", 0.05, {}), ("momentum", 0.02, {"mu": 0.5}), ("adagrad", 0.3, {})])
 def test_any_optimizer_may_run_on_the_worker(rule, rate, hypers):
     problem, rule = LeastSquares(), update_rules.RULES[rule]
     loop = Loop("geo", {"k_steps": 5}, 2, 3, block=4)
