@@ -118,7 +118,7 @@ class RoleMaker:
     def to_string(self):
         """One line for people."""
         return (f"role: {self._role.name}, index: {self._index}, workers: {self._workers} "
-                f"{self._worker_endpoints}, servers: {self._server_endpoints}")
+                f"{self.get_trainer_endpoints()}, servers: {self._servers} {self.get_pserver_endpoints()}")
 
     def all_gather(self, value):
         """Collective: the values of all processes, workers first, then servers."""

@@ -32,6 +32,7 @@ class _Watch:
         self.abort = None
         self.name = lambda: ""
         self.code = 0
+        self.failing = False
         self.before = {}
         self.farewells = []
 
@@ -100,6 +101,7 @@ def sentence(error):
 
 def fail(error, show):
     """Show the error, then its sentence, and end the job; returns the exit code where this process is alone."""
+    _watch.failing = True
     if getattr(error, "told_elsewhere", False):
         # All ranks found the same fault in the same table: one sentence is enough, if the first comes to say it.
         time.sleep(_TOLD_ELSEWHERE_S)
@@ -166,6 +168,8 @@ def _exit(code=None):
 
 def _at_end():
     """The process ends: with goodbyes if in order, else with the job."""
+    if _watch.failing and _watch.abort is not None:
+        time.sleep(_ABORTING_S)  # a thread has failed and is about to end the job
     if _watch.code and _watch.abort is not None:
         sys.stderr.write(sentence(f"exit code {_watch.code}"))
         stop(_watch.code)

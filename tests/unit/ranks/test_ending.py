@@ -93,6 +93,18 @@ def test_the_end_of_a_forked_process_is_not_the_end_of_the_job(end):
     assert ended.stderr.count("goodbye") == 1 and "aborted" not in ended.stderr
 
 
+def test_the_main_thread_says_no_goodbye_while_another_thread_ends_the_job():
+    ended = run("""
+        ending._READING_S, ending._ABORTING_S = 0.3, 10
+        def body():
+            raise OSError("disk")
+        threading.Thread(target=body, daemon=True).start()
+        while not ending._watch.failing:
+            pass
+        """)
+    assert ended.returncode == 99 and "goodbye" not in ended.stderr and ended.stderr.endswith("aborted with 1")
+
+
 def test_a_hook_of_the_script_is_kept():
     ended = run("", "import sys\nsys.excepthook = lambda *_: sys.stderr.write('mine ')" + BEGINNING + "raise ValueError('boom')")
     assert ended.stderr == "mine fleet_mpi: rank 3 (worker 1, host h, step 17): ValueError: boom\naborted with 1"
