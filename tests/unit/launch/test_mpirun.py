@@ -30,6 +30,21 @@ def test_else_it_is_looked_for_on_the_path(folder, tmp_path):
     assert found == (str(elsewhere / "mpirun"), MPICH)
 
 
+@pytest.mark.parametrize("library, fits", (("libmpi.so.12", True), ("libmpi.so.40", False)))
+def test_a_mpirun_of_another_mpi_than_the_ranks_would_load_is_refused(folder, tmp_path, monkeypatch, library, fits):
+    elsewhere = folder("system", "HYDRA build details:")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / library).touch()
+    monkeypatch.delenv("MPI4PY_LIBMPI", raising=False)
+    if fits:
+        assert find_mpirun(python=str(tmp_path / "bin" / "python"), search=str(elsewhere)).family == MPICH
+    else:
+        with pytest.raises(EnvironmentProblem, match="is of MPICH, but .*libmpi.so.40, .* is of Open MPI"):
+            find_mpirun(python=str(tmp_path / "bin" / "python"), search=str(elsewhere))
+        monkeypatch.setenv("MPI4PY_LIBMPI", "/usr/lib/libmpi.so.12")
+        assert find_mpirun(python=str(tmp_path / "bin" / "python"), search=str(elsewhere)).family == MPICH
+
+
 def test_none_at_all_is_a_sentence_with_the_cure(tmp_path):
     with pytest.raises(EnvironmentProblem, match=f"no mpirun, neither in {tmp_path} nor on PATH.*pip install"):
         find_mpirun(python=str(tmp_path / "python"), search="")
