@@ -69,6 +69,17 @@ def _learn(array_type):
     raise TypeError(f"{array_type.__module__}.{array_type.__name__} is no array of numpy or cupy")
 
 
+class DistantTable:
+    """A table whose rows lie elsewhere, with servers: known by shape and type; ``fetch(ids, out)`` fills host rows."""
+
+    __slots__ = ("shape", "dtype", "fetch")
+
+    def __init__(self, shape, dtype, fetch):
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype)
+        self.fetch = fetch
+
+
 class Rows:
     """Some rows of a larger array: the gradient of an embedding, or what a sparse push carries.
 

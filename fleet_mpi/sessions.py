@@ -8,6 +8,7 @@ server runs inside the worker, over loopback, whenever the worker waits.
 import numpy as np
 
 from fleet_mpi import cluster, modes, notices
+from fleet_mpi.arrays import DistantTable
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.client import Client, Description
 from fleet_mpi.parameter_server.row_table import RowTableDescription
@@ -29,7 +30,7 @@ def describe(distribution):
     tables = tuple(RowTableDescription(one.name, one.shape, one.dtype, rows.of_variable(one.name),
                                        distribution.recipes[one.name]) for one in rows.variables)
     return Description(distribution.placement, distribution.recipes, distribution.fed_rates, tables,
-                       distribution.rate_dtypes)
+                       distribution.rate_dtypes, keeps_states=distribution.mode != "geo")
 
 
 class WorkerSession:
@@ -65,8 +66,7 @@ class WorkerSession:
                                      description, str, _started_scope(self.distribution, index)) for index in ranks]
 
         def serve():
-            for server in self.embedded:
-                server.advance()
+            return any([server.advance() for server in self.embedded])
         return Client(Loopback(network, servers, on_wait=serve), 0, ranks, description)
 
     def _install(self):
@@ -84,7 +84,15 @@ class WorkerSession:
             self.scope.var(name).put(view)
             if self.distribution.mode != "geo":
                 self.scope.var(self.distribution.gradients[name]).put(grads[name])
+        for number, table in enumerate(self.client.description.row_tables):
+            # For programs besides the trainer's, which look rows up in a table of the scope.
+            holder = self.scope.var(table.name)
+            holder.put(None)
+            holder.value = DistantTable(table.shape, table.dtype, self._fetch_from(number))
         return had_values
+
+    def _fetch_from(self, number):
+        return lambda ids, out: self.client.pull_rows({number: ids}, {number: [out]})
 
     def take_rows(self, table, rows):
         """Keep a row gradient for the next exchange, merged: its memory may be used for something else before."""

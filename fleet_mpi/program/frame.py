@@ -185,4 +185,6 @@ def _meta_of_value(value):
     """The Meta of what a scope holds besides arrays."""
     if isinstance(value, arrays.Rows):
         return Meta((value.height,) + tuple(value.values.shape[1:]), value.values.dtype, kind="rows")
+    if isinstance(value, arrays.DistantTable):
+        return Meta(value.shape, value.dtype, kind="raw")
     return Meta((), "float32", kind="raw")

@@ -4,10 +4,13 @@ A lookup may move to anywhere between the op that makes its ids and the first th
 at one place become one op, ``distributed_lookup_table``: one request per server for all of them.
 """
 
-from fleet_mpi.program.operator import ROLE, Operator
+from fleet_mpi.program.operator import ROLE, ROLE_VAR, SCOPE, Operator
 from fleet_mpi.program.program import outside_names, writes_to_outside
+from fleet_mpi.program.registry import FORWARD, GRAD
 
 LOOKUPS = ("lookup_table", "lookup_table_v2")
+# The lookup of a table that grows: on servers it is a table of fixed size, by the ids as they are.
+GROWING = "sparse_table_lookup"
 
 
 def replace_lookups(program, tables):
@@ -15,13 +18,37 @@ def replace_lookups(program, tables):
     tables = set(tables)
     for block in program.blocks:
         found = [(index, op) for index, op in enumerate(block.ops)
-                 if op.type in LOOKUPS and tables.intersection(op.input("W"))]
+                 if op.type in (*LOOKUPS, GROWING) and tables.intersection(op.input("W"))]
         if found:
             _rewrite(block, found)
+        for op in block.ops:
+            if op.type == GROWING + "_grad" and tables.intersection(op.attrs[FORWARD]["W"]):
+                _by_ids(op)
     for block in program.blocks:
         for op in block.ops:
             _forget(op, tables)
     program.touch()
+
+
+def _by_ids(op):
+    """Let the gradient of a growing table's lookup name ids instead of the rows they were given."""
+    ids = op.attrs[FORWARD]["Ids"]
+    op.type = _version(op.block, GROWING, ids[0]) + "_grad"
+    op.inputs = {"Ids": ids, "Out" + GRAD: op.input("Out" + GRAD)}
+    op.attrs = {"is_sparse": True, "padding_idx": _padding(op), FORWARD: op.attrs[FORWARD],
+                **{name: op.attrs[name] for name in (ROLE, ROLE_VAR, SCOPE) if name in op.attrs}}
+
+
+def _version(block, type, ids):
+    """Which of the two lookups an op is: whether a last dimension of 1 gives way to the row."""
+    if type != GROWING:
+        return type
+    return LOOKUPS[0] if block._var_recursive(ids).shape[-1:] == (1,) else LOOKUPS[1]
+
+
+def _padding(op):
+    padding = op.attrs.get("padding_idx")
+    return -1 if padding is None else int(padding)
 
 
 def _forget(op, tables):
@@ -74,7 +101,7 @@ def _grouped(ranged):
 def _pull(block, lookups):
     """The op that stands for some lookups."""
     attrs = {"table_names": [op.input("W")[0] for op in lookups],
-             "padding_idx": [int(op.attrs.get("padding_idx", -1)) for op in lookups],
-             "lookup_table_version": [op.type for op in lookups], ROLE: lookups[0].attrs.get(ROLE, 0)}
+             "padding_idx": [_padding(op) for op in lookups],
+             "lookup_table_version": [_version(block, op.type, op.input("Ids")[0]) for op in lookups], ROLE: lookups[0].attrs.get(ROLE, 0)}
     return Operator(block, "distributed_lookup_table", {"Ids": [op.input("Ids")[0] for op in lookups]},
                     {"Outputs": [op.output("Out")[0] for op in lookups]}, attrs, lookups[0].site)

@@ -61,6 +61,21 @@ def rows_grad(k, line, prepare, padding_idx, height):
     return run
 
 
+def fetch_call(k, table, line, rows, padding_idx):
+    """The call that brings rows of a DistantTable; on a device by way of the host."""
+    xp = k.xp
+    held = rows if xp is np else np.empty(rows.shape, rows.dtype)
+
+    def run():
+        ids = arrays.to_host(line)
+        table.fetch(ids, held)
+        if padding_idx >= 0:
+            held[ids == padding_idx] = 0
+        if held is not rows:
+            rows[...] = xp.asarray(held)
+    return run
+
+
 class Lookup:
     """Out[i] = W[Ids[i]]; rows of ``padding_idx`` are zeros and get no gradient."""
 
@@ -72,6 +87,8 @@ class Lookup:
         """Copy rows."""
         table, line, out = k["W"], k["Ids"].reshape(-1), k["Out"]
         rows = out.reshape(line.shape[0], table.shape[1])
+        if isinstance(table, arrays.DistantTable):
+            return fetch_call(k, table, line, rows, k.attr("padding_idx"))
         return gather_call(k, table, line, rows, f"the table {k.name('W')!r}", k.attr("padding_idx"))
 
     infer_grad = infer_table_grad

@@ -11,7 +11,8 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.kernels import random, slots
-from fleet_mpi.program.ops.embedding import ids_count, infer_table_grad, line_of, output_shape, rows_grad
+from fleet_mpi.program.ops.embedding import (fetch_call, ids_count, infer_table_grad, line_of, output_shape,
+                                             rows_grad)
 from fleet_mpi.program.ops.indexing import gather_call
 from fleet_mpi.program.randomness import job_seed
 from fleet_mpi.program.registry import op
@@ -129,6 +130,9 @@ class SparseTableLookup:
     def run(k):
         """Find slots, draw the new rows, copy all."""
         is_test, padding = k.attr("is_test"), k.attr("padding_idx")
+        if isinstance(k["W"], arrays.DistantTable):
+            rows = k["Out"].reshape(-1, k["W"].shape[1])
+            return fetch_call(k, k["W"], k["Ids"].reshape(-1), rows, -1 if padding is None else padding)
         if not is_test:
             room_for(k)
         table, keys, index, out, found, xp = k["W"], k["Keys"], k["Index"], k["Out"], k["Slots"], k.xp

@@ -109,6 +109,21 @@ def test_the_gradient_needs_no_table():
     np.testing.assert_allclose(found.values, expected, rtol=1e-6)
 
 
+def test_a_growing_table_is_looked_up_by_id_and_so_is_its_gradient():
+    ids = fluid.data("ids", [4, 1], dtype="int64")
+    rows = fluid.contrib.layers.sparse_embedding(ids, [HEIGHT, WIDTH], param_attr="big", padding_idx=0)
+    fluid.backward.append_backward(fluid.layers.reduce_sum(rows))
+    replace_lookups(fluid.default_main_program(), ["big"])
+    kept, scope = tables(), Scope()
+    scope.var(sessions.SESSION).value = KeptElsewhere(**kept)
+    values, grad = Executor().run(feed={"ids": IDS.reshape(4, 1)}, fetch_list=[rows, "big@GRAD"], scope=scope,
+                                  return_numpy=False)
+    there = np.array([[1], [0], [1], [1]], "float32")
+    np.testing.assert_array_equal(np.array(values), kept["big"][IDS] * there)
+    assert grad.ids.tolist() == IDS.tolist()
+    np.testing.assert_array_equal(grad.values, there * np.ones((4, WIDTH)))
+
+
 IDS_NAMES, ROWS_NAMES = ["ids", "i0", "i1"], ["r0", "r1", "r2"]
 OPS = st.one_of(
     st.tuples(st.just("look up"), st.sampled_from(["big", "small"]), st.sampled_from(IDS_NAMES),
