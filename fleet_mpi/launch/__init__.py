@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from fleet_mpi import notices
-from fleet_mpi.errors import EnvironmentProblem, FleetError
+from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
 from fleet_mpi.launch import command, mpirun, running
 
 # Launchers in ranks would start a job each. Slurm's variables do not count: batch scripts have them too.
@@ -29,6 +29,8 @@ def launch(job):
 
     Inside a job, this process is a rank already, and becomes the script itself.
     """
+    if job.script[0] != "-m" and not os.path.isfile(job.script[0]):
+        raise UsageError(f"no script {job.script[0]!r} (in {os.getcwd()}); fleetrun --help")
     for note in job.notes:
         notices.log().warning(note)
     size = next((int(os.environ[name]) for name in IN_A_JOB if name in os.environ), None)

@@ -22,10 +22,16 @@ def test_an_error_is_a_sentence_and_its_exit_code(capsys):
     assert told.out == "" and told.err.startswith("fleet_mpi: UsageError: how many ranks?")
 
 
+def test_a_missing_script_is_told_once_and_not_by_every_rank(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["-np", "2", "nowhere.py"]) == 2
+    assert f"no script 'nowhere.py' (in {tmp_path})" in capsys.readouterr().err
+
+
 def test_a_missing_mpi_is_exit_code_3(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
-    assert main(["-np", "2", "train.py"]) == 3
+    assert main(["-np", "2", "-m", "train"]) == 3
     assert "no mpirun" in capsys.readouterr().err
 
 
@@ -51,13 +57,13 @@ def test_in_a_rank_it_becomes_the_script(name, monkeypatch, became):
     monkeypatch.setenv(name, "3")
     monkeypatch.setenv("FLEET_MPI_SERVERS", "")
     with pytest.raises(raised):
-        main(["--server_num", "1", "--worker_num", "2", "train.py", "-x"])
-    assert lines == [[sys.executable, "-m", "fleet_mpi", "train.py", "-x"]]
+        main(["--server_num", "1", "--worker_num", "2", "-m", "train", "-x"])
+    assert lines == [[sys.executable, "-m", "fleet_mpi", "-m", "train", "-x"]]
     assert os.environ["FLEET_MPI_SERVERS"] == "1"
 
 
 def test_in_a_job_of_another_size_it_refuses(monkeypatch, became, capsys):
     monkeypatch.setenv("PMI_SIZE", "4")
-    assert main(["-np", "3", "train.py"]) == 3
+    assert main(["-np", "3", "-m", "train"]) == 3
     assert "is to start 3 ranks, but runs in a job of 4" in capsys.readouterr().err
     assert became[0] == []
