@@ -1,4 +1,4 @@
-"""What scripts may set or call and one process does nothing with: one table, by owner.
+"""What scripts may set or call and nothing follows from: one table, by owner.
 
 Such names are taken (and checked where they have a type) so that scripts run unchanged; the README lists them.
 What would change results but is not built is refused instead, and is not here.
@@ -11,11 +11,14 @@ from fleet_mpi.program.compiled import BuildStrategy as _BuildStrategy
 from fleet_mpi.program.compiled import ExecutionStrategy as _ExecutionStrategy
 from fleet_mpi.transpile.distribute_transpiler import DEFAULTS as _TRANSPILER
 
-# What ``fleet.application`` acts on, and what it refuses.
-ACTED_ON = {"amp", "amp_configs", "recompute", "recompute_configs", "gradient_merge", "gradient_merge_configs", "lars",
-            "lars_configs", "lamb", "lamb_configs"}
+# What ``fleet.application`` and ``fleet.job`` act on, and what is refused.
+ACTED_ON = {"a_sync", "a_sync_configs", "amp", "amp_configs", "recompute", "recompute_configs", "gradient_merge",
+            "gradient_merge_configs", "lars", "lars_configs", "lamb", "lamb_configs"}
 REFUSED = {"pipeline", "sharding", "tensor_parallel", "elastic", "auto", "semi_auto", "auto_search", "asp", "qat",
            "heter_ccl_mode", "is_fl_ps_mode", "with_coordinator"}
+TRANSPILER_ACTED_ON = {"mode", "sync_mode", "half_async", "completely_not_async", "runtime_split_send_recv",
+                       "geo_sgd_mode", "geo_sgd_need_push_nums", "enable_dc_asgd", "dc_asgd_lambda", "dc_asgd_adaptive",
+                       "dc_asgd_bound", "staleness", "slice_var_up", "split_method", "min_block_size"}
 COLLECTIVE_ACTED_ON = {"forward_recompute", "recompute_checkpoints", "use_amp", "amp_loss_scaling", "use_dist_fc"}
 
 TABLE = {
@@ -25,10 +28,8 @@ TABLE = {
         set(_Collective.defaults) - set(_BuildStrategy.defaults) - COLLECTIVE_ACTED_ON),
     "fluid.BuildStrategy": sorted(_BuildStrategy.defaults),
     "fluid.ExecutionStrategy": sorted({*_ExecutionStrategy.defaults} - {"num_iteration_per_run"}),
-    "fluid.DistributeTranspilerConfig": sorted(_TRANSPILER),
-    "Sync-, Async-, HalfAsync-, GeoStrategy": ["StrategyFactory.create_*_strategy"],
-    "role makers, fleet": ["GeneralRoleMaker(**kwargs)", "barrier_worker", "init_worker", "stop_worker",
-                           "FP16AllReduceOptimizer", "pslib's strategy dictionary",
+    "fluid.DistributeTranspilerConfig": sorted(set(_TRANSPILER) - TRANSPILER_ACTED_ON),
+    "role makers, fleet": ["GeneralRoleMaker(**kwargs)", "FP16AllReduceOptimizer", "pslib's strategy dictionary",
                            "_set_client_communication_config"],
     "Executor": ["feed_var_name", "fetch_var_name", "use_program_cache", "return_merged", "use_prune",
                  "train_from_dataset(thread, debug)"],

@@ -141,11 +141,11 @@ def test_seed_002_transpiles_for_one_trainer(tmp_path):
                          "assert t.get_trainer_program() is fluid.default_main_program()"))
 
 
-def test_seed_002_with_servers_is_refused(tmp_path):
+def test_seed_002_started_by_hand_tells_the_one_mpirun_to_use_instead(tmp_path):
     who = 'pserver_endpoints = current_endpoint = "127.0.0.1:6174"'
     ended = run(tmp_path, NETWORK, who, listings("002")[2])
-    assert ended.returncode == 1
-    assert "a job of 2 worker(s) and 1 server(s) in mode 'pserver': programs for several processes" in ended.stderr
+    assert ended.returncode == 3
+    assert "mpirun -np 1" in ended.stderr and ended.stderr.count(" : -np 1 ") == 2
 
 
 SUPPLIED_003 = """
@@ -195,4 +195,4 @@ def test_seed_003_takes_the_three_steps_one_by_one(tmp_path):
 def test_seed_004_describes_a_job(tmp_path, number):
     who = ("trainer_id, main_program = 0, fluid.default_main_program()\n"
            "startup_program = fluid.default_startup_program()")
-    assert succeeded(run(tmp_path, NETWORK, who, listings("004")[number]))
+    assert succeeded(run(tmp_path, NETWORK, "sgd_optimizer.minimize(avg_cost)", who, listings("004")[number]))

@@ -1,14 +1,15 @@
-"""What one process does nothing with is in one table, and in the README."""
+"""What nothing follows from is in one table, and in the README."""
 
 from pathlib import Path
 
 import pytest
 
 from fleet_mpi.fleet.strategy import CONFIGS, SWITCHES
-from fleet_mpi.fleet.without_effect import ACTED_ON, REFUSED, TABLE
+from fleet_mpi.fleet.without_effect import ACTED_ON, REFUSED, TABLE, TRANSPILER_ACTED_ON
+from fleet_mpi.transpile.distribute_transpiler import DEFAULTS
 
 README = (Path(__file__).parents[3] / "README.rst").read_text()
-SECTION = README.partition("\nAccepted, without effect in one process\n")[2].partition("\nLicence")[0]
+SECTION = README.partition("\nAccepted, without effect\n")[2].partition("\nLicence")[0]
 
 
 @pytest.mark.parametrize("owner", TABLE)
@@ -29,3 +30,7 @@ def test_every_switch_of_the_strategy_is_acted_on_refused_or_listed():
     listed = set(TABLE["paddle.distributed.fleet.DistributedStrategy"])
     assert {*SWITCHES, *CONFIGS} == (listed & {*SWITCHES, *CONFIGS}) | ACTED_ON | REFUSED
     assert not listed & (ACTED_ON | REFUSED)
+
+
+def test_options_of_the_transpiler_that_act_are_options():
+    assert TRANSPILER_ACTED_ON <= set(DEFAULTS)
