@@ -54,12 +54,13 @@ def load_server(server, dirname, program=None, filename=None):
     and checked; CheckpointDamaged names the variables that are missing or do not fit.
     """
     contents, wanted = Contents(server.description), {}
+    saved = choose(program, None, is_persistable) if filename is not None else ()
     for name, kept in contents.by_program_name(server.snapshots.counters()).items():
         targets = _targets(server, contents, kept)
         # A rate that servers compute is computed before it is used: it may be missing.
-        if targets and (kept.kind != "rate" or filename is None and os.path.isfile(os.path.join(dirname, name))):
+        if targets and (kept.kind != "rate" or name in saved
+                        or filename is None and os.path.isfile(os.path.join(dirname, name))):
             wanted[name] = kept, targets
-    saved = choose(program, None, is_persistable) if filename is not None else ()
     wrong, stored = [], {}
     for name, array, _ in variables.read_values(dirname, sorted(wanted), filename, saved):
         kept, targets = wanted.pop(name)

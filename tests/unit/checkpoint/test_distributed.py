@@ -1,0 +1,250 @@
+"""What is trained on servers is saved as one process saves it, and loads into any cut of it."""
+
+import os
+
+import numpy as np
+import pytest
+from building import from_scratch
+
+from fleet_mpi import distributed_ops  # noqa: F401  (enters the ops of a worker's program)
+from fleet_mpi import fluid, sessions
+from fleet_mpi.checkpoint import distributed, variables
+from fleet_mpi.checkpoint.inference_model import load_inference_model
+from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
+from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.parameter_server.kept import Contents
+from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.program.program import prune
+from fleet_mpi.program.scope import Scope, global_scope, scope_guard
+from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
+from fleet_mpi.transpile.distributing import distribute, rewrite
+
+SCHEDULED = "@LR_DECAY_COUNTER@"
+
+
+def model():
+    """A network with rows, statistics, a schedule and Adam; (loss, prediction)."""
+    x, y = fluid.data("x", [None, 6]), fluid.data("y", [None, 1])
+    ids = fluid.data("ids", [None, 1], dtype="int64")
+    rows = fluid.layers.embedding(ids, [50, 4], is_sparse=True, param_attr="table")
+    hidden = fluid.layers.fc([x, rows], 16, act="relu")
+    predicted = fluid.layers.fc(fluid.layers.batch_norm(hidden), 1)
+    loss = fluid.layers.mean(fluid.layers.square(predicted - y))
+    fluid.optimizer.Adam(fluid.layers.exponential_decay(0.05, 3, 0.5)).minimize(loss)
+    return loss, predicted
+
+
+def batch(step):
+    rng = np.random.default_rng(step)
+    return {"x": rng.normal(size=(8, 6)).astype("float32"), "y": rng.normal(size=(8, 1)).astype("float32"),
+            "ids": rng.integers(0, 50, (8, 1))}
+
+
+class Training:
+    """One worker with its servers inside, or (servers None) one process alone."""
+
+    def __init__(self, servers=2, method=None, slice_up=True, load=None, filename=None, **config):
+        with from_scratch() as (main, startup):
+            self.loss, self.predicted = model()
+            self.origin = main.clone()
+            self.main, self.startup, self.scope, self.exe = main, startup, Scope(), fluid.Executor()
+            if servers is not None:
+                chosen = DistributeTranspilerConfig()
+                for name, value in {"split_method": method, "slice_var_up": slice_up, "min_block_size": 10,
+                                    **config}.items():
+                    setattr(chosen, name, value)
+                self.distribution, _ = distribute(main, startup, chosen, [f"h:{n}" for n in range(servers)], 1)
+                if load is not None:
+                    self.distribution.loads = lambda server: distributed.load_server(
+                        server, load, self.origin, filename) or str(load)
+                    self.distribution.loads_rest = lambda folder, scope: distributed.load_rest(
+                        Contents(self.client.description), folder, self.origin, scope, filename,
+                        self.distribution.counters())
+                rewrite(main, startup, self.distribution)
+            with scope_guard(self.scope):
+                self.exe.run(startup)
+                if servers is None and load is not None:
+                    variables.load_persistables(None, load, self.origin, filename)
+
+    @property
+    def client(self):
+        return sessions.session_of(self.scope).client
+
+    def run(self, first, last):
+        """Losses of some steps."""
+        with scope_guard(self.scope):
+            return [self.exe.run(self.main, batch(step), [self.loss])[0].tobytes() for step in range(first, last)]
+
+    def save(self, folder, filename=None):
+        with scope_guard(self.scope):
+            if hasattr(self, "distribution"):
+                distributed.save_vars(Whole(self.client), folder, self.origin, global_scope(), filename=filename,
+                                      counters=self.distribution.counters())
+            else:
+                variables.save_persistables(None, folder, self.origin, filename)
+
+
+def files(folder):
+    return {name: (folder / name).read_bytes() for name in os.listdir(folder)}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder that a training with two servers wrote after two steps."""
+    folder = tmp_path_factory.mktemp("saved")
+    training = Training(2)
+    training.run(0, 2)
+    training.save(folder)
+    return folder
+
+
+def test_the_files_are_those_that_one_process_writes(saved, tmp_path):
+    alone = Training(None)
+    alone.run(0, 2)
+    alone.save(tmp_path)
+    assert files(saved) == files(tmp_path)
+    assert {"table", SCHEDULED} < set(files(saved)) and len(files(saved)) > 20
+
+
+@pytest.mark.parametrize("servers, method, slice_up", [
+    (None, None, True), (1, None, True), (3, None, True), (3, fluid.transpiler.HashName, True), (4, None, False)])
+def test_training_goes_on_with_equal_bits_in_any_cut_and_in_one_process(saved, tmp_path, servers, method, slice_up):
+    whole = Training(2)
+    whole.run(0, 2)
+    losses = whole.run(2, 4)
+    other = Training(servers, method, slice_up, load=saved)
+    assert other.run(2, 4) == losses
+    whole.save(tmp_path / "one")
+    other.save(tmp_path / "other")
+    assert files(tmp_path / "one") == files(tmp_path / "other")
+
+
+@pytest.mark.parametrize("servers", (None, 3))
+def test_one_file_for_all_loads_too(saved, tmp_path, servers):
+    training = Training(2)
+    training.run(0, 2)
+    training.save(tmp_path, "all")
+    assert os.listdir(tmp_path) == ["all"]
+    other = Training(servers, load=tmp_path, filename="all")
+    other.save(tmp_path / "apart")
+    assert files(tmp_path / "apart") == files(saved)
+
+
+def test_running_servers_take_over_what_was_saved(saved, tmp_path):
+    training = Training(3)
+    training.run(5, 6)
+    with scope_guard(training.scope):
+        distributed.load_persistables(Whole(training.client), saved, training.origin, global_scope(),
+                                      counters=training.distribution.counters())
+    training.save(tmp_path)
+    assert files(tmp_path) == files(saved)
+
+
+def test_in_geo_the_optimizer_is_the_workers(saved, tmp_path):
+    training = Training(2, geo_sgd_mode=True, sync_mode=False, geo_sgd_need_push_nums=1)
+    training.run(0, 2)
+    training.save(tmp_path)
+    moment = next(name for name in files(saved) if name.startswith("fc_0.w_0_moment1"))
+    with open(tmp_path / moment, "rb") as stream:
+        assert read_tensor(stream)[0].any()
+    assert files(tmp_path)[SCHEDULED] == files(saved)[SCHEDULED]
+
+
+def test_a_model_for_inference_has_whole_parameters(tmp_path):
+    training = Training(3)
+    training.run(0, 2)
+    with scope_guard(training.scope):
+        names = distributed.save_inference_model(Whole(training.client), tmp_path, ["x", "ids"], [training.predicted],
+                                                 training.origin, global_scope())
+    assert names == [training.predicted.name]
+    alone = Training(None)
+    alone.run(0, 2)
+    feed = {name: values for name, values in batch(9).items() if name != "y"}
+    with scope_guard(alone.scope):
+        expected = alone.exe.run(prune(alone.origin.clone(for_test=True), [alone.predicted.name], list(feed)),
+                                 feed, [alone.predicted])
+    with scope_guard(Scope()):
+        program, feeds, fetches = load_inference_model(tmp_path, None)
+        assert feeds == ["x", "ids"]
+        found = fluid.Executor().run(program, feed, fetches)
+    np.testing.assert_array_equal(found[0], expected[0])
+
+
+def test_a_save_that_fails_leaves_the_old_files_and_running_servers(saved, tmp_path, monkeypatch):
+    training = Training(2)
+    training.save(tmp_path)
+    before = files(tmp_path)
+    training.run(0, 1)
+    written = []
+
+    def failing(stream, array, lod=()):
+        written.append(array)
+        if len(written) == 9:
+            raise OSError("no space left")
+        write_tensor(stream, array, lod)
+    monkeypatch.setattr(variables, "write_tensor", failing)
+    with pytest.raises(OSError):
+        training.save(tmp_path)
+    assert files(tmp_path) == before
+    monkeypatch.undo()
+    training.run(1, 2)
+    training.save(tmp_path)
+    assert files(tmp_path) == files(saved)
+
+
+def test_a_variable_without_a_value_is_named_before_servers_are_stopped(tmp_path):
+    training = Training(2)
+    mean = "batch_norm_0.w_1"
+    training.scope.erase([mean])
+    with pytest.raises(UsageError, match=mean):
+        training.save(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def damage(folder, saved, name, change):
+    os.makedirs(folder)
+    for one, content in files(saved).items():
+        (folder / one).write_bytes(content)
+    change(folder / name)
+
+
+def rewritten(values):
+    def change(path):
+        with open(path, "wb") as stream:
+            write_tensor(stream, values)
+    return change
+
+
+@pytest.mark.parametrize("name, change, words", [
+    ("table", os.unlink, "no file for 1 of .*: table"),
+    ("table", rewritten(np.zeros((4, 50), "float32")), r"table: program float32\[50, 4\], file float32\[4, 50\]"),
+    ("table", rewritten(np.zeros((50, 4))), r"table: program float32\[50, 4\], file float64"),
+    ("fc_0.w_0", lambda path: path.write_bytes(path.read_bytes()[:-1]), "fc_0.w_0.*expected .* bytes"),
+    ("fc_0.w_0", lambda path: path.write_bytes(path.read_bytes() + b"x"), "fc_0.w_0.*more in the file"),
+    (SCHEDULED, rewritten(np.zeros(2, "int64")), r"COUNTER@: program int64\[1\], file int64\[2\]"),
+])
+def test_servers_refuse_files_that_are_missing_or_do_not_fit_by_name(saved, tmp_path, name, change, words):
+    damage(tmp_path / "damaged", saved, name, change)
+    with pytest.raises(CheckpointDamaged, match=words):
+        Training(2, load=tmp_path / "damaged")
+
+
+def test_numbers_that_variables_share_must_be_equal(saved, tmp_path):
+    power = next(name for name in sorted(files(saved)) if name.startswith("fc_1.b_0_beta1_pow"))
+    damage(tmp_path / "damaged", saved, power, rewritten(np.array([0.25], "float32")))
+    with pytest.raises(CheckpointDamaged, match="were both saved by the same training"):
+        Training(1, load=tmp_path / "damaged")
+    training = Training(1)
+    with pytest.raises(CheckpointDamaged, match="were both saved by the same training"):
+        distributed.load_persistables(Whole(training.client), tmp_path / "damaged", training.origin, Scope(),
+                                      counters=training.distribution.counters())
+
+
+def test_contents_know_the_programs_names():
+    described = Training(2).client.description
+    kept = Contents(described).by_program_name([SCHEDULED])
+    assert kept["table"] == ("param", "table", "")
+    assert kept[SCHEDULED].kind == "counter"
+    states = {one.state for one in kept.values() if one.variable == "table" and one.kind == "state"}
+    assert states == {"moment1", "moment2", "beta1_pow_acc", "beta2_pow_acc"}
+    assert [one.kind for name, one in kept.items() if name.startswith("learning_rate")] == ["rate"]
