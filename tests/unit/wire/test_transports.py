@@ -1,0 +1,70 @@
+"""Every transport passes the same checks: here loopback, over MPI in tests/mpi/inside/test_transports.py."""
+
+import threading
+
+import numpy as np
+import pytest
+import transport_checks
+from transport_checks import message
+
+from fleet_mpi.wire.loopback import Network
+
+
+def both(check):
+    """Run a check as two ranks; raise what either raised."""
+    network, raised = Network(), []
+
+    def rank(me):
+        try:
+            check(network.transport(10 + me), me, 11 - me)
+        except BaseException as error:
+            raised.append(error)
+    threads = [threading.Thread(target=rank, args=(me,)) for me in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]
+
+
+@pytest.mark.parametrize("check", transport_checks.CHECKS, ids=lambda check: check.__name__)
+def test_loopback(check):
+    both(check)
+
+
+def test_a_sender_may_change_its_array_at_once():
+    network, sent, found = Network(), message(10, 0), np.zeros(10, np.uint8)
+    assert network.transport(0).post_send(1, 1, sent).done()
+    sent[...] = 0
+    assert network.transport(1).post_receive(0, 1, found).done()
+    assert np.array_equal(found, message(10, 0))
+
+
+def test_a_message_too_long_for_its_place_is_an_error():
+    network = Network()
+    network.transport(0).post_send(1, 1, message(11, 0))
+    with pytest.raises(ValueError, match="11 bytes came for a receive of 10"):
+        network.transport(1).post_receive(0, 1, np.zeros(10, np.uint8))
+
+
+def test_held_messages_come_in_their_order_when_released_and_dropped_ones_never():
+    fates = {0: "hold", 1: "drop", 2: "hold", 3: None}
+    network = Network(lambda source, target, channel, array: fates[int(array[0])])
+    arrays = [np.zeros(1, np.uint8) for _ in range(4)]
+    pendings = [network.transport(1).post_receive(0, 1, array) for array in arrays]
+    for number in fates:
+        network.transport(0).post_send(1, 1, np.array([number], np.uint8))
+    assert [pending.done() for pending in pendings] == [True, False, False, False]
+    network.release()
+    assert [int(array[0]) for array in arrays] == [3, 0, 2, 0]
+    assert [pending.done() for pending in pendings] == [True, True, True, False]
+    assert network.sent[0, 1, 1] == 4
+
+
+def test_whoever_waits_lets_others_do_their_part():
+    calls = []
+    transport = Network().transport(0)
+    assert not transport.progress()
+    transport.on_wait = lambda: calls.append(1) or True
+    assert transport.progress() and calls == [1]

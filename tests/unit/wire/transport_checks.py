@@ -1,0 +1,117 @@
+"""What every transport does: bodies that two ranks run at the same time, ``check(transport, me, other)`` each.
+
+``me`` is 0 or 1, ``other`` the peer's rank in the transport.
+"""
+
+import numpy as np
+
+from fleet_mpi.wire import protocol
+from fleet_mpi.wire.waiting import wait_until
+
+ONE, TWO, BACK = 1, 2, 3   # channels
+
+
+def message(length, seed):
+    """Some bytes that nothing else has."""
+    return np.random.default_rng([length, seed]).integers(0, 256, length, dtype=np.uint8)
+
+
+def finish(transport, *pendings):
+    """Wait for sends and receives."""
+    for pending in pendings:
+        wait_until(pending.done, lambda: "nothing came", transport, longest=20)
+        assert pending.done()  # again
+
+
+def send(transport, peer, channel, array):
+    """Send and wait."""
+    finish(transport, transport.post_send(peer, channel, array))
+
+
+def receive(transport, peer, channel, room):
+    """What comes next, with room for so many bytes."""
+    array = np.zeros(room, np.uint8)
+    pending = transport.post_receive(peer, channel, array)
+    finish(transport, pending)
+    return array[:pending.received]
+
+
+def order_is_kept_whatever_the_sizes(transport, me, other):
+    """Receives posted before and after the sends meet the messages in their order."""
+    sizes = [1, 70000, 0, 64, 300000, 5]
+    if me == 0:
+        finish(transport, *[transport.post_send(other, ONE, message(size, 1)) for size in sizes])
+        receive(transport, other, BACK, 1)
+        finish(transport, *[transport.post_send(other, ONE, message(size, 2)) for size in sizes])
+        return
+    arrays = [np.zeros(300000, np.uint8) for _ in sizes]
+    pendings = [transport.post_receive(other, ONE, array) for array in arrays]
+    finish(transport, *reversed(pendings))
+    assert [pending.received for pending in pendings] == sizes
+    assert all(np.array_equal(array[:size], message(size, 1)) for array, size in zip(arrays, sizes))
+    send(transport, other, BACK, message(1, 0))
+    assert all(np.array_equal(receive(transport, other, ONE, 300000), message(size, 2)) for size in sizes)
+
+
+def channels_do_not_wait_for_each_other(transport, me, other):
+    """A receive takes the first message of its own channel, whatever was sent before on others."""
+    if me == 0:
+        finish(transport, *[transport.post_send(other, channel, message(100 + channel, channel))
+                            for channel in (ONE, TWO, ONE, TWO)])
+        return
+    for channel in (TWO, TWO, ONE, ONE):
+        assert np.array_equal(receive(transport, other, channel, 1000), message(100 + channel, channel))
+
+
+def a_message_may_be_shorter_than_its_place_and_empty(transport, me, other):
+    """The length that came is told; what is behind it stays."""
+    if me == 0:
+        send(transport, other, ONE, message(3, 0))
+        send(transport, other, ONE, message(0, 0))
+        send(transport, other, ONE, message(10, 0))
+        return
+    array = np.full(10, 7, np.uint8)
+    pending = transport.post_receive(other, ONE, array)
+    finish(transport, pending)
+    assert pending.received == 3 and np.array_equal(array, [*message(3, 0), *[7] * 7])
+    assert receive(transport, other, ONE, 0).size == 0
+    assert np.array_equal(receive(transport, other, ONE, 10), message(10, 0))
+
+
+def parts_of_an_array_are_sent_and_filled(transport, me, other):
+    """A large array goes in cuts, straight from and to where it lies."""
+    whole = message(200001, 5)
+    cuts = protocol.cuts(len(whole), 1024)
+    assert len(cuts) == 196
+    if me == 0:
+        finish(transport, *[transport.post_send(other, ONE, whole[start:stop]) for start, stop in cuts])
+        return
+    found = np.zeros_like(whole)
+    finish(transport, *[transport.post_receive(other, ONE, found[start:stop]) for start, stop in cuts])
+    assert np.array_equal(found, whole)
+
+
+def both_may_send_much_at_once(transport, me, other):
+    """Neither needs the other to receive first."""
+    size = 4 << 20
+    sending = transport.post_send(other, ONE, message(size, me))
+    assert np.array_equal(receive(transport, other, ONE, size), message(size, 1 - me))
+    finish(transport, sending)
+
+
+def a_receive_may_be_given_up(transport, me, other):
+    """The next message is for the next receive."""
+    if me == 0:
+        receive(transport, other, BACK, 1)
+        send(transport, other, ONE, message(50, 0))
+        return
+    given_up = np.zeros(50, np.uint8)
+    transport.withdraw(transport.post_receive(other, ONE, given_up))
+    send(transport, other, BACK, message(1, 0))
+    assert np.array_equal(receive(transport, other, ONE, 50), message(50, 0))
+    assert not given_up.any()
+
+
+CHECKS = (order_is_kept_whatever_the_sizes, channels_do_not_wait_for_each_other,
+          a_message_may_be_shorter_than_its_place_and_empty, parts_of_an_array_are_sent_and_filled,
+          both_may_send_much_at_once, a_receive_may_be_given_up)
