@@ -5,6 +5,8 @@ arrays, so that what an executor computes needs no copy to be sent. Without othe
 server runs inside the worker, over loopback, whenever the worker waits.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fleet_mpi import cluster, modes, notices
@@ -33,20 +35,28 @@ def describe(distribution):
                        distribution.rate_dtypes, keeps_states=distribution.mode != "geo")
 
 
-class WorkerSession:
-    """One worker's training connection, in one scope."""
+class Link(NamedTuple):
+    """A worker's way to its servers: its number, a transport, the servers' ranks, who a rank is."""
 
-    def __init__(self, distribution, scope):
+    worker: int
+    transport: object
+    servers: list
+    name_of: object = str
+
+
+class WorkerSession:
+    """One worker's training connection, in one scope.
+
+    Without a ``link`` the process joins the job as its only worker here; with one it is a worker among others of
+    the same process, or of a job that was arranged elsewhere.
+    """
+
+    def __init__(self, distribution, scope, link=None):
         self.distribution, self.scope = distribution, scope
-        self.cluster = cluster.join("worker", distribution.worker, workers=distribution.workers,
-                                    servers=list(distribution.endpoints))
+        self.cluster = self._join() if link is None else None
+        link = link or (_embedded(distribution) if self.cluster.size == 1 else _over_mpi(self.cluster))
         description = describe(distribution)
-        self.embedded = None
-        if self.cluster.size == 1:
-            self.client = self._embedded_client(description)
-        else:
-            self.client = Client(_mpi(self.cluster), self.cluster.index, [one.rank for one in self.cluster.servers],
-                                 description, name_of(self.cluster))
+        self.client = Client(link.transport, link.worker, link.servers, description, link.name_of)
         self.half = modes.worker_half(distribution.mode, self.client, distribution.options,
                                       workers=distribution.workers)
         self.rows = [None] * len(description.row_tables)
@@ -54,20 +64,16 @@ class WorkerSession:
         self.is_over = False
         self.has_started = self._install()
         self.loaded_from = self.client.hello(distribution.fingerprint())[0]["loaded from"]
-        Clock.process_worker = self.cluster.index
-        cluster.at_exit(self.finish)
+        if self.cluster is not None:
+            Clock.process_worker = self.cluster.index
+            cluster.at_exit(self.finish)
 
-    def _embedded_client(self, description):
-        if self.distribution.workers > 1:
-            raise refusal("worker", self.cluster.index, self.distribution.workers, self.distribution.endpoints)
-        network, servers = Network(), len(self.distribution.endpoints)
-        ranks = list(range(servers))
-        self.embedded = [_new_server(self.distribution, index, network.transport(index), [servers], ranks,
-                                     description, str, _started_scope(self.distribution, index)) for index in ranks]
-
-        def serve():
-            return any([server.advance() for server in self.embedded])
-        return Client(Loopback(network, servers, on_wait=serve), 0, ranks, description)
+    def _join(self):
+        plan = self.distribution
+        joined = cluster.join("worker", plan.worker, workers=plan.workers, servers=list(plan.endpoints))
+        if joined.size == 1 and plan.workers > 1:
+            raise refusal("worker", joined.index, plan.workers, plan.endpoints)
+        return joined
 
     def _install(self):
         """Let the scope's parameters and gradients lie in the client's flat arrays; values stay.
@@ -107,7 +113,8 @@ class WorkerSession:
             self.client.rates[position] = rate.reshape(-1)[0]
         self.half.after_backward(self.rows)
         self.rows = [None] * len(self.rows)
-        self.cluster.progress = self.client.pushes
+        if self.cluster is not None:
+            self.cluster.progress = self.client.pushes
 
     def pull(self):
         """Take the servers' parameters as they are."""
@@ -134,11 +141,11 @@ def session_of(scope):
     return None if holder is None else holder.value
 
 
-def connect(distribution, scope):
-    """The session of a scope for a distribution, made if there is none."""
+def connect(distribution, scope, link=None):
+    """The session of a scope for a distribution, made (over ``link``, if one is given) if there is none."""
     known = session_of(scope)
     if known is None:
-        known = scope.var(SESSION).value = WorkerSession(distribution, scope)
+        known = scope.var(SESSION).value = WorkerSession(distribution, scope, link)
     elif known.distribution is not distribution and not known.is_over:
         raise UsageError("this scope is connected to the servers of another program: finish that training first "
                          "(fleet.stop_worker or exe.close), or use another scope")
@@ -151,8 +158,8 @@ def serve(distribution, index, scope):
                        servers=list(distribution.endpoints))
     if job.size == 1:
         raise refusal("server", index, distribution.workers, distribution.endpoints)
-    server = _new_server(distribution, index, _mpi(job), [one.rank for one in job.workers],
-                         [one.rank for one in job.servers], describe(distribution), name_of(job), scope)
+    server = new_server(distribution, index, _mpi(job), [one.rank for one in job.workers],
+                        [one.rank for one in job.servers], scope, name_of(job))
     notices.log().info("Server listening on %s", distribution.endpoints[index])
     server.serve()
     return server
@@ -173,9 +180,25 @@ def _mpi(job):
     return MPITransport(job.comm)
 
 
-def _new_server(distribution, index, transport, workers, servers, description, names, scope):
+def _over_mpi(job):
+    return Link(job.index, _mpi(job), [one.rank for one in job.servers], name_of(job))
+
+
+def _embedded(distribution):
+    """The link to servers within this process, which do their part whenever the worker waits."""
+    network, ranks = Network(), list(range(len(distribution.endpoints)))
+    servers = [new_server(distribution, index, network.transport(index), [len(ranks)], ranks,
+                          started_scope(distribution, index)) for index in ranks]
+
+    def serve():
+        return any([server.advance() for server in servers])
+    return Link(0, Loopback(network, len(ranks), on_wait=serve), ranks)
+
+
+def new_server(distribution, index, transport, workers, servers, scope, names=str):
+    """Server number ``index`` over a transport, with the ranks of all workers and servers and the scope's values."""
     half = modes.server_half(distribution.mode, distribution.options, workers=len(workers))
-    server = Server(transport, index, workers, servers, description, half, distribution.fingerprint(), names)
+    server = Server(transport, index, workers, servers, describe(distribution), half, distribution.fingerprint(), names)
     server.before_update = _schedule(distribution, server, scope)
     server.snapshots.counters = lambda: {name: scope.array(name) for name in distribution.counters()}
     take_values(distribution, server, scope)
@@ -205,7 +228,8 @@ def take_values(distribution, server, scope):
             server.rates[name][...] = scope.array(name)
 
 
-def _started_scope(distribution, index):
+def started_scope(distribution, index):
+    """A scope with the first values of a server's shards."""
     scope = Scope()
     Executor().run(server_startup(distribution, index), scope=scope)
     return scope
