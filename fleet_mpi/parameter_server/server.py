@@ -123,10 +123,10 @@ class Server:
 
     # ------------------------------------------------------------------ the loop
 
-    def serve(self):
-        """Serve until every worker has left."""
+    def serve(self, until=None):
+        """Serve until every worker has left, or ``until()`` is true."""
         backoff = waiting.Backoff()
-        while self.active:
+        while self.active and not (until is not None and until()):
             if self.advance():
                 backoff.wake()
             elif backoff.rest() > waiting.SPIN:
@@ -175,6 +175,8 @@ class Server:
 
     def _hello(self, inbox, header):
         theirs = messages.decode(inbox.inline(header), self.name_of(inbox.rank))
+        if not isinstance(theirs, (dict, type(None))):
+            raise PeerLost(f"{self.name_of(inbox.rank)} introduced itself as {theirs!r:.60}")
         differ = difference(theirs, self.fingerprint)
         if differ:
             raise UsageError(f"{self.name_of(inbox.rank)} and {self.name_of(self.transport.rank)} do not run the same "

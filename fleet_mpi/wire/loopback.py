@@ -120,6 +120,5 @@ class Loopback(Transport):
         self.network.forget(pending)
 
     def progress(self):
-        """Let an embedded server do its part."""
-        if self.on_wait is not None:
-            self.on_wait()
+        """Let an embedded server do its part; ``on_wait`` says whether it did anything."""
+        return bool(self.on_wait is not None and self.on_wait())

@@ -36,4 +36,5 @@ class Transport:
         """Give up a receive that nothing will come for."""
 
     def progress(self):
-        """Let what is under way go on; called again and again while somebody waits."""
+        """Let what is under way go on; called again and again while somebody waits. Returns whether anything did."""
+        return False

@@ -51,7 +51,7 @@ def wait_until(is_done, whom, transport=None, longest=None):
     longest = deadline() if longest is None else longest
     backoff = Backoff()
     while not is_done():
-        if transport is not None:
-            transport.progress()
+        if transport is not None and transport.progress():
+            continue
         if backoff.rest() > longest:
             raise Stalled(f"{whom()} (waited {longest:.1f} s; FLAGS_rpc_deadline sets it in ms)")
