@@ -5,9 +5,12 @@ their order, and all servers come to the same exchanges in the same order within
 are told apart by (worker, step).
 """
 
+import operator
+
 import numpy as np
 
 from fleet_mpi import arrays, update_rules
+from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
 
@@ -77,9 +80,17 @@ class Exchange:
     def _take(self, number, pending):
         buffer, source = self.buffers[number], self.name_of(self.others[number])
         header = Header.unpack(buffer, pending.received, source)
-        nodes = {tuple(name): [(level, at, float.fromhex(value)) for level, at, value in found]
-                 for name, found in messages.decode(buffer[HEADER_BYTES:HEADER_BYTES + header.inline], source)}
+        nodes = _nodes_in(messages.decode(buffer[HEADER_BYTES:HEADER_BYTES + header.inline], source), source)
         self._arm(number)
         key, turn = (header.number, header.step), header.count
         self.heard.setdefault((*key, turn), {})[number] = nodes
         self._try(key, turn)
+
+
+def _nodes_in(value, source):
+    """{(variable, what): nodes} as another server sent them; PeerLost where that is damaged."""
+    try:
+        return {(str(variable), str(what)): [(operator.index(level), operator.index(at), float.fromhex(number))
+                                             for level, at, number in found] for (variable, what), found in value}
+    except (TypeError, ValueError, OverflowError):
+        raise PeerLost(f"{source} sent damaged sums of squares: {value!r:.80}") from None
