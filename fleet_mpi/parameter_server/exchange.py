@@ -77,6 +77,12 @@ class Exchange:
             self.sending = [one for one in self.sending if not one.done()]
         return happened
 
+    def close(self):
+        """Expect nothing more from the other servers; call when the last worker has left."""
+        for pending in self.inboxes.values():
+            self.transport.withdraw(pending)
+        self.inboxes = {}
+
     def _take(self, number, pending):
         buffer, source = self.buffers[number], self.name_of(self.others[number])
         header = Header.unpack(buffer, pending.received, source)
