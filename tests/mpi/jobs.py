@@ -92,9 +92,9 @@ def run_job(n, argv, env=None, timeout=60, mpmd=None, via="mpirun", cwd=None, py
     with tempfile.TemporaryDirectory(prefix="mpi-job-") as folder:
         surroundings = {**clean_environment(), **(env or {}), "TEST_JOB": folder}
         if via == "launch":
-            command, total = [*python, "-m", "fleet_mpi.launch", "-np", str(n), *argv], 0
+            command, total = [*python, "-m", "fleet_mpi.launch", "-np", str(n), *map(str, argv)], 0
         elif via == "command":
-            command, total = [*python, *argv], 0
+            command, total = [*python, *map(str, argv)], 0
         else:
             groups = [(n, argv, {}), *(mpmd or ())]
             total = sum(ranks for ranks, *_ in groups)

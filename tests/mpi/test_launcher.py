@@ -9,7 +9,7 @@ import textwrap
 import time
 
 import pytest
-from jobs import clean_environment, mpirun, run_job
+from jobs import ROOT, clean_environment, mpirun, run_job
 
 
 @pytest.fixture
@@ -33,6 +33,14 @@ def test_ranks_meet_and_get_their_arguments_and_who_serves(script):
                            "--epochs", "3"], via="command")
     assert ended.code == 0, ended.story()
     assert sorted(ended.out.splitlines()) == [f"{rank} 3 1 --epochs 3 fleet_mpi.paddle" for rank in range(3)]
+
+
+def test_an_unchanged_script_trains_with_a_server(tmp_path):
+    ended = run_job(None, ["-m", "fleet_mpi.launch", "--server_num", "1", "--worker_num", "2",
+                           ROOT / "tests" / "scripts" / "fleet_parameter_server.py"], via="command", cwd=tmp_path)
+    assert ended.code == 0, ended.story()
+    losses = re.findall(r"first=(\S+) last=(\S+)", ended.out)
+    assert len(losses) == 2 and all(float(last) < float(first) / 10 for first, last in losses), ended.story()
 
 
 @pytest.mark.parametrize("rank", (0, 2))
