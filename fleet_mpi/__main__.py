@@ -10,6 +10,7 @@ import runpy
 import sys
 import traceback
 
+from fleet_mpi import cluster
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
 from fleet_mpi.ranks import ending
@@ -35,6 +36,7 @@ def main(argv=None):
         return _help(asked=bool(argv))
     if argv[0] == "plan" and not os.path.isfile("plan"):
         return _plan(argv[1:])
+    cluster.guard_if_launched()
     stand_in()
     try:
         _run_module(argv[1:]) if argv[0] == "-m" else _run_script(argv)
@@ -45,8 +47,8 @@ def main(argv=None):
         if unknown is None:
             raise
         return show(unknown.with_traceback(error.__traceback__))
-    except SystemExit as error:
-        ending.remember(error.code)  # only here is a bare ``raise SystemExit(3)`` seen before MPI ends
+    except ending.LEAVING as error:
+        ending.remember(error.code)
         raise
     return 0
 

@@ -14,13 +14,16 @@ import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import by_hand, ending, meeting, roster
+from fleet_mpi.ranks import arriving, by_hand, ending, meeting, roster
 from fleet_mpi.ranks.ending import at_exit
 from fleet_mpi.ranks.roster import Member
 
-__all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "join", "share_seed", "world"]
+__all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "guard_if_launched", "join", "share_seed",
+           "world"]
 
 GROUPS = ("worker", "server", "all")
+
+_MPI_STARTS_S = 10  # what MPI itself may need, with all ranks there
 
 _JOIN_CURE = "every rank must call fleet.init(), or ask the transpiler for its program"
 
@@ -47,6 +50,7 @@ def world():
         if not (launched() or "mpi4py.MPI" in sys.modules):
             guard()
             return World(0, 1, None)
+        guard()
         comm = _start_mpi()
         _world = World(comm.rank, comm.size, comm)
         guard()
@@ -73,9 +77,18 @@ def started_together():
 
 
 def guard():
-    """Let a failure of this process end the whole job; ``world`` and ``join`` call it."""
-    abort = _world.comm.Abort if _world is not None and _world.size > 1 else None
+    """Let a failure of this process end the whole job, also before MPI is started; ``world`` and ``join`` call it."""
+    if _world is not None:
+        abort = _world.comm.Abort if _world.size > 1 else None
+    else:
+        abort = arriving.end_job if started_together()[0] > 1 else None
     ending.guard(abort, _own_name)
+
+
+def guard_if_launched():
+    """Guard a rank from its imports on: one that fails before it starts MPI would leave the others waiting."""
+    if launched():
+        guard()
 
 
 def share_seed():
@@ -216,13 +229,17 @@ def _start_mpi():
 
 
 def _wait_until_all_ranks_have_started_mpi():
-    # MPI_Init waits for all ranks, for ever, and holds Python's lock: no Python code can end it. What can shows
-    # this function's name as the place where the process waited, and ends it with code 1.
-    faulthandler.dump_traceback_later(meeting.deadline_s(), exit=True, file=sys.__stderr__)
+    # MPI_Init waits for all ranks, for ever, and holds Python's lock: no Python code can end it. Those of this machine
+    # are waited for before. If one elsewhere does not come, what can end it shows this function's name as the place
+    # where the process waited, and ends it with code 1.
+    mark = arriving.meet_neighbours(meeting.deadline_s())
+    faulthandler.dump_traceback_later(meeting.deadline_s() + _MPI_STARTS_S, exit=True, file=sys.__stderr__)
     try:
         import mpi4py.MPI  # noqa: F401
     finally:
         faulthandler.cancel_dump_traceback_later()
+        if mark is not None:
+            mark.close()
 
 
 def _refuse_singletons(size):
@@ -239,7 +256,10 @@ def _refuse_singletons(size):
 
 def _own_name():
     """Who this is, for the sentence of a failure; empty where the process is alone."""
-    if _world is None or _world.size == 1:
+    if _world is None:
+        rank = max(settings.get("PMIX_RANK"), settings.get("PMI_RANK"))
+        return f"rank {rank} (host {socket.gethostname()})" if started_together()[0] > 1 else ""
+    if _world.size == 1:
         return ""
     about = [f"host {socket.gethostname()}"]
     if _cluster is not None:

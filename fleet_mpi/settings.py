@@ -64,6 +64,8 @@ TABLE = (
     Setting("MPI_LOCALRANKID", int, -1, "set where MPICH's or Intel's mpirun started this process"),
     Setting("OMPI_COMM_WORLD_LOCAL_SIZE", int, 1, "how many processes Open MPI's mpirun started on this machine"),
     Setting("MPI_LOCALNRANKS", int, 1, "how many processes MPICH's or Intel's mpirun started on this machine"),
+    Setting("PMIX_NAMESPACE", str, "", "the name of the job, from Open MPI's mpirun"),
+    Setting("PMI_FD", int, -1, "the line to MPICH's mpirun, by which a rank that fails before MPI starts ends the job"),
     Setting("PALS_RANKID", int, -1, "set where Cray's launcher started this process"),
     Setting("SLURM_STEP_NUM_TASKS", int, 0, "how many processes srun started together"),
 )

@@ -3,6 +3,7 @@
 Imports, aliases and signature adapters only. A name that is not here is refused with the nearest that is.
 """
 
+from fleet_mpi import cluster as _cluster
 from fleet_mpi.checkpoint.model_files import load, save
 from fleet_mpi.data.dataset import DatasetFactory
 from fleet_mpi.data.feeder import DataFeeder
@@ -26,5 +27,7 @@ from fleet_mpi.program.layers.embedding import embedding_v2 as embedding
 from fleet_mpi.program.layers.manipulation import one_hot_v2 as one_hot
 from fleet_mpi.program.param_attr import ParamAttr
 from fleet_mpi.program.scope import create_lod_tensor, global_scope, scope_guard
+
+_cluster.guard_if_launched()
 
 __getattr__ = _missing_name("paddle.fluid", globals())

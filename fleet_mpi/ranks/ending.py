@@ -4,8 +4,8 @@ Left alone, MPI hangs when one rank raises or exits with a code: the others wait
 MPI_Finalize for them. So exceptions (of threads too) and exit codes are watched and end in ``abort``.
 Knows no MPI: ``abort(code)`` is handed in, None where the process is alone.
 
-What cannot be seen under plain ``python``: a bare ``raise SystemExit(3)`` looks like an end in order until the
-launcher gets the code (``python -m fleet_mpi`` does see it); ``os._exit`` and signals are seen by the launcher only.
+The interpreter tells nobody with which code it ends, so ``SystemExit`` and the functions that raise it are replaced
+by ones that note it. ``os._exit`` and signals are seen by the launcher only.
 """
 
 import atexit
@@ -17,7 +17,7 @@ import time
 
 from fleet_mpi.errors import FleetError
 
-_EXIT_NAMES = ((sys, "exit"), (builtins, "exit"), (builtins, "quit"))
+LEAVING = SystemExit  # Python's own, of which the one that scripts see from ``guard`` on is a kind
 _INTERRUPTED = 130  # as a shell counts SIGINT
 _TOLD_ELSEWHERE_S = 2
 _READING_S = 0.2
@@ -33,7 +33,7 @@ class _Watch:
         self.name = lambda: ""
         self.code = 0
         self.failing = False
-        self.before = {}
+        self.before, self.replaced = {}, []
         self.farewells = []
 
 
@@ -54,10 +54,7 @@ def guard(abort, name):
     if abort is not None and "threads" not in _watch.before:
         _watch.before["threads"] = threading.excepthook
         threading.excepthook = _thread_failed
-        for place, called in _EXIT_NAMES:
-            if hasattr(place, called):  # ``python -S`` has no exit and quit
-                _watch.before[place, called] = getattr(place, called)
-                setattr(place, called, _exit)
+        _replace_exits()
         atexit.register(_at_end)
 
 
@@ -65,9 +62,8 @@ def release():
     """Take all hooks away again: for tests, and for hosts of several jobs that see to failures themselves."""
     sys.excepthook = _watch.before.get("excepthook", sys.excepthook)
     threading.excepthook = _watch.before.get("threads", threading.excepthook)
-    for place, called in _EXIT_NAMES:
-        if (place, called) in _watch.before:
-            setattr(place, called, _watch.before[place, called])
+    for names, name, before in _watch.replaced:
+        names[name] = before
     atexit.unregister(_at_end)
     _watch.__init__()
 
@@ -141,7 +137,7 @@ def _main_failed(kind, error, trace):
 
 
 def _thread_failed(failed):
-    if issubclass(failed.exc_type, SystemExit):
+    if issubclass(failed.exc_type, LEAVING):
         return  # the end of a thread is not the end of a job
     fail(failed.exc_value, lambda: _watch.before["threads"](failed))
 
@@ -152,18 +148,46 @@ class _Exit(SystemExit):
     One that the script catches leaves no trace.
     """
 
+    def __init__(self, *args):
+        super().__init__(*args)
+        self._code = args[0] if len(args) == 1 else args or None
+
     @property
     def code(self):
         """What ``exit`` was given."""
-        code = self.args[0] if len(self.args) == 1 else self.args or None
         if sys._getframe().f_back is None:
-            remember(code)
-        return code
+            remember(self._code)
+        return self._code
+
+    @code.setter
+    def code(self, code):
+        self._code = code
+
+
+_Exit.__name__ = _Exit.__qualname__ = "SystemExit"
+_Exit.__module__ = "builtins"
 
 
 def _exit(code=None):
     """sys.exit, exit and quit: leave the program by SystemExit."""
     raise _Exit(code)
+
+
+def _replace_exits():
+    """Let whatever raises SystemExit raise ours, also where ``from sys import exit`` came before."""
+    for name, ours in (("exit", _exit), ("quit", _exit), ("SystemExit", _Exit)):
+        _replace(vars(builtins), name, ours)
+    original = sys.exit
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", {})
+        for name in [name for name, value in list(names.items()) if value is original]:
+            _replace(names, name, _exit)
+
+
+def _replace(names, name, ours):
+    if name in names:  # ``python -S`` has no exit and quit
+        _watch.replaced.append((names, name, names[name]))
+        names[name] = ours
 
 
 def _at_end():

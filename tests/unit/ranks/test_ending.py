@@ -41,6 +41,7 @@ def run(code, beginning=BEGINNING):
     ("def body():\n    raise OSError('disk')\nthreading.Thread(target=body).start()\nthreading.Event().wait(30)", 1,
      "OSError: disk"),
     ("sys.exit(3)", 3, "exit code 3"), ("exit(4)", 4, "exit code 4"), ("quit(5)", 5, "exit code 5"),
+    ("raise SystemExit(3)", 3, "exit code 3"), ("raise type('Mine', (SystemExit,), {})(3)", 3, "exit code 3"),
     ("sys.exit('no data')", 1, "exit code 1"), ("sys.exit(-1)", 255, "exit code 255"),
     ("import argparse\nargparse.ArgumentParser().parse_args(['--wrong'])", 2, "exit code 2"),
     ("ending.remember(6)", 6, "exit code 6")))
@@ -63,6 +64,7 @@ def test_what_sys_exit_has_to_say_is_said():
 @pytest.mark.parametrize("code", (
     "", "sys.exit()", "sys.exit(0)", "exit(0)", "exit()", "quit(0)", "raise SystemExit",
     "try:\n    sys.exit(3)\nexcept SystemExit as left:\n    assert left.code == 3",
+    "try:\n    raise SystemExit(3)\nexcept SystemExit as left:\n    left.code = 0\n    raise",
     "threading.Thread(target=lambda: sys.exit(3)).start()"), ids=repr)
 def test_an_end_in_order_says_goodbye(code):
     ended = run(code)
@@ -105,6 +107,12 @@ def test_the_main_thread_says_no_goodbye_while_another_thread_ends_the_job():
     assert ended.returncode == 99 and "goodbye" not in ended.stderr and ended.stderr.endswith("aborted with 1")
 
 
+def test_an_exit_function_that_the_script_took_before_is_watched_and_caught_as_ever():
+    taken = "from sys import exit\n" + BEGINNING
+    assert run("exit(3)", taken).stderr.endswith("exit code 3\naborted with 3")
+    assert run("try:\n    exit(3)\nexcept SystemExit:\n    pass", taken).stderr == "goodbye"
+
+
 def test_a_hook_of_the_script_is_kept():
     ended = run("", "import sys\nsys.excepthook = lambda *_: sys.stderr.write('mine ')" + BEGINNING + "raise ValueError('boom')")
     assert ended.stderr == "mine fleet_mpi: rank 3 (worker 1, host h, step 17): ValueError: boom\naborted with 1"
@@ -124,11 +132,11 @@ def test_alone_goodbyes_are_said_too():
 
 def test_released_hooks_are_those_of_before(monkeypatch):
     import threading
-    before = sys.excepthook, threading.excepthook, sys.exit
+    before = sys.excepthook, threading.excepthook, sys.exit, exit, SystemExit
     ending.guard(lambda code: None, lambda: "")
-    assert sys.exit is not before[2]
+    assert sys.exit is not before[2] and issubclass(SystemExit, before[4]) and SystemExit is not before[4]
     ending.release()
-    assert (sys.excepthook, threading.excepthook, sys.exit) == before
+    assert (sys.excepthook, threading.excepthook, sys.exit, exit, SystemExit) == before
 
 
 @pytest.mark.parametrize("given, number", ((None, 0), (0, 0), (3, 3), (256 + 7, 7), (-1, 255), ("text", 1), ((1, 2), 1)))

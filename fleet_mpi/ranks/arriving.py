@@ -1,0 +1,129 @@
+"""Before MPI starts: the ranks of one machine wait for each other while waiting can still be ended.
+
+MPI_Init waits for all ranks, for ever, and no Python code runs meanwhile. So every rank first shows its neighbours
+that it is there, by a name in Linux's abstract name space that vanishes with the process, and enters MPI_Init when
+it has seen them all. It also means that a rank that fails before finds nobody in MPI_Init. Knows what launchers tell
+by variables; where they say too little, nobody waits here.
+"""
+
+import os
+import socket
+import sys
+import time
+from typing import NamedTuple
+
+from fleet_mpi import settings
+from fleet_mpi.errors import Stalled
+
+_LONGEST_SLEEP_S = 0.02
+_PROXY = "hydra_pmi_proxy"  # MPICH's process that starts the ranks of one machine
+
+
+class Neighbours(NamedTuple):
+    """The ranks that one launcher started on one machine."""
+
+    job: str        # no other job on this machine has it
+    number: int     # of this process: its rank where the whole job runs here, else its number on this machine
+    count: int
+    are_all: bool   # whether the whole job runs here
+
+    def name(self, number):
+        """How people call one of them."""
+        host = socket.gethostname()
+        return f"rank {number} (host {host})" if self.are_all else f"process {number} on host {host}"
+
+
+def neighbours():
+    """The ranks of this job on this machine; None where they are not known, or cannot see each other this way."""
+    if sys.platform != "linux":
+        return None
+    job, size, rank = settings.get("PMIX_NAMESPACE"), settings.get("OMPI_COMM_WORLD_SIZE"), settings.get("PMIX_RANK")
+    number, count = settings.get("OMPI_COMM_WORLD_LOCAL_RANK"), settings.get("OMPI_COMM_WORLD_LOCAL_SIZE")
+    if not job or not size:
+        job, size, rank = _ancestor(_PROXY), settings.get("PMI_SIZE"), settings.get("PMI_RANK")
+        number, count = settings.get("MPI_LOCALRANKID"), settings.get("MPI_LOCALNRANKS")
+    if count == size:
+        number = rank  # Open MPI counts the ranks of a machine in another order
+    return Neighbours(job, number, count, count == size) if job and 0 <= number < count else None
+
+
+def meet_neighbours(seconds):
+    """Wait until all ranks of this machine are here; Stalled names those that are not after so many seconds.
+
+    Returns what shows others that this one is here: keep it until MPI has started, then ``close`` it; None where
+    there is nothing to wait for.
+    """
+    known = neighbours()
+    if known is None or known.count == 1:
+        return None
+    mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        mark.bind(_address(known, known.number))
+        missing = _wait(known, seconds)
+    except OSError:
+        return mark  # MPI has to do without: it says less, and no sooner
+    if missing:
+        mark.close()
+        names = ", ".join(known.name(number) for number in missing)
+        error = Stalled(f"starting MPI: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): every rank must "
+                        f"call fleet.init(), or ask the transpiler for its program")
+        error.told_elsewhere = any(number not in missing for number in range(known.number))
+        raise error
+    return mark
+
+
+def _wait(known, seconds):
+    """The numbers of the neighbours that have not come after so many seconds."""
+    begun, pause = time.monotonic(), 0.001
+    missing = [number for number in range(known.count) if number != known.number]
+    while True:
+        missing = [number for number in missing if not _is_here(known, number)]
+        if not missing or time.monotonic() - begun > seconds:
+            return missing
+        time.sleep(pause)
+        pause = min(_LONGEST_SLEEP_S, pause * 1.5)
+
+
+def _is_here(known, number):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(_address(known, number))
+        except ConnectionRefusedError:
+            return False
+    return True
+
+
+def _address(known, number):
+    return f"\0fleet_mpi {known.job} {number}"
+
+
+def _ancestor(name):
+    """The process number, as text, of the nearest ancestor with this name; empty if there is none."""
+    process = os.getppid()
+    while process > 1:
+        try:
+            with open(f"/proc/{process}/stat") as file:
+                text = file.read()
+        except OSError:
+            return ""
+        # The name stands in brackets and may have brackets itself; the parent is the second word after it.
+        if text[text.index("(") + 1:text.rindex(")")] == name:
+            return str(process)
+        process = int(text[text.rindex(")") + 2:].split()[1])
+    return ""
+
+
+def end_job(code):
+    """End all ranks of a job in which MPI was not started: what MPI_Abort does there.
+
+    Open MPI ends a job when a process ends with a code; MPICH's launcher takes no notice of one that has not started
+    MPI, and has to be told by a line of its own protocol.
+    """
+    if settings.get("PMI_FD") >= 0:
+        try:
+            os.write(settings.get("PMI_FD"), b"cmd=abort exitcode=%d\n" % code)
+        except OSError:
+            pass  # no such launcher: the code has to do
+        else:
+            return  # its signal is on its way
+    os._exit(code)
