@@ -17,17 +17,43 @@ TABLES = (Variable("items", (5000, 9)), Variable("users", (2100, 8)), Variable("
 RATE = 0.1
 
 
-class RowsJob:
-    """Ranks 0 to servers - 1 serve, the rest work; ``made`` is the recipe of every variable."""
+def described(servers, made=None, method="RoundRobin", slice_up=True, min_block_size=8192, dense=DENSE, tables=TABLES):
+    """What the ranks of a job know; ``made`` is the recipe of every variable."""
+    placed = place((*dense, *tables), servers, method, slice_up, min_block_size)
+    recipes = {one.name: made or recipe("sgd", "lr") for one in (*dense, *tables)}
+    by_rows = tuple(RowTableDescription(one.name, one.shape, one.dtype, placed.of_variable(one.name), recipes[one.name])
+                    for one in tables)
+    return Description(placed.only({one.name for one in dense}), recipes, ("lr",), by_rows)
 
-    def __init__(self, servers=2, workers=1, made=None, method="RoundRobin", slice_up=True, largest=None,
-                 dense=DENSE, tables=TABLES, min_block_size=8192):
-        self.network, self.tables, self.variables = Network(), tables, (*dense, *tables)
-        placed = place(self.variables, servers, method, slice_up, min_block_size)
-        recipes = {one.name: made or recipe("sgd", "lr") for one in self.variables}
-        described = tuple(RowTableDescription(one.name, one.shape, one.dtype, placed.of_variable(one.name),
-                                              recipes[one.name]) for one in tables)
-        self.description = Description(placed.only({one.name for one in dense}), recipes, ("lr",), described)
+
+def fill(server, values):
+    """Give a server its part of these parameters."""
+    for table in (server.table, *server.row_tables):
+        for shard in table.shards():
+            line = values[shard.variable].reshape(-1)[shard.offset:shard.offset + shard.size]
+            table.param(shard.variable, shard.block)[...] = line.reshape(shard.shape)
+
+
+def start_push(client, given):
+    """Push one worker's gradients, {variable: array or Rows or None}; returns the ticket."""
+    for name, view in client.layout.views(client.grads).items():
+        view[...] = given[name]
+    return client.push_pull([given[table.name] for table in client.description.row_tables])
+
+
+def values_at(client):
+    """All parameters, tables included, as a worker gets them."""
+    tables = client.description.row_tables
+    found = {name: view.copy() for name, view in client.layout.views(client.params).items()}
+    rows = client.pull_rows({number: np.arange(table.height) for number, table in enumerate(tables)})
+    return found | {table.name: rows[number] for number, table in enumerate(tables)}
+
+
+class RowsJob:
+    """Ranks 0 to servers - 1 serve, the rest work; more arguments are those of ``described``."""
+
+    def __init__(self, servers=2, workers=1, made=None, method="RoundRobin", slice_up=True, largest=None, **options):
+        self.network, self.description = Network(), described(servers, made, method, slice_up, **options)
         ranks = list(range(servers))
         self.servers = [Server(self.network.transport(rank), rank, list(range(servers, servers + workers)), ranks,
                                self.description, SyncServer(), largest=largest) for rank in ranks]
@@ -45,18 +71,11 @@ class RowsJob:
     def fill(self, values):
         """Give the servers these parameters."""
         for server in self.servers:
-            for table in (server.table, *server.row_tables):
-                for shard in table.shards():
-                    line = values[shard.variable].reshape(-1)[shard.offset:shard.offset + shard.size]
-                    table.param(shard.variable, shard.block)[...] = line.reshape(shard.shape)
+            fill(server, values)
 
     def round(self, gradients):
-        """One synchronous step: a {variable: array or Rows or None} for each worker that still trains."""
-        tickets = []
-        for client, given in zip(self.clients, gradients, strict=True):
-            for name, view in client.layout.views(client.grads).items():
-                view[...] = given[name]
-            tickets.append(client.push_pull([given[table.name] for table in self.tables]))
+        """One synchronous step with the gradients of each worker that still trains."""
+        tickets = [start_push(client, given) for client, given in zip(self.clients, gradients, strict=True)]
         for client, ticket in zip(self.clients, tickets, strict=True):
             client.collect(ticket)
 
@@ -66,11 +85,8 @@ class RowsJob:
         self.pump()
 
     def values(self):
-        """All parameters, tables included, as the first worker gets them."""
-        client = self.clients[0]
-        found = {name: view.copy() for name, view in client.layout.views(client.params).items()}
-        rows = client.pull_rows({number: np.arange(table.shape[0]) for number, table in enumerate(self.tables)})
-        return found | {table.name: rows[number] for number, table in enumerate(self.tables)}
+        """All parameters as the first worker gets them."""
+        return values_at(self.clients[0])
 
 
 def first_values(variables=(*DENSE, *TABLES), seed=0):
