@@ -106,6 +106,9 @@ class WorkerSession:
 
     def exchange(self):
         """What a step ends with: push and pull as the mode says."""
+        if self.is_over:
+            raise UsageError("this worker has said goodbye to the servers (fleet.stop_worker or exe.close): train before "
+                             "that")
         for position, name in enumerate(self.distribution.fed_rates):
             rate = self.scope.array(name)
             if rate is None:
@@ -144,9 +147,9 @@ def session_of(scope):
 def connect(distribution, scope, link=None):
     """The session of a scope for a distribution, made (over ``link``, if one is given) if there is none."""
     known = session_of(scope)
-    if known is None:
+    if known is None or known.is_over and known.distribution is not distribution:
         known = scope.var(SESSION).value = WorkerSession(distribution, scope, link)
-    elif known.distribution is not distribution and not known.is_over:
+    elif known.distribution is not distribution:
         raise UsageError("this scope is connected to the servers of another program: finish that training first "
                          "(fleet.stop_worker or exe.close), or use another scope")
     return known

@@ -1,0 +1,182 @@
+"""The cells of the table of exactness: small models, each with something that a distributed step might get wrong.
+
+A cell is built from scratch wherever it is trained: in one process, over loopback, in every rank. ``batch`` makes the
+data of (worker, step), different for every pair, so that nothing but the right sum in the right order gives the bits.
+"""
+
+from typing import Callable, NamedTuple
+
+import numpy as np
+
+import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops of transpiled programs)
+import fleet_mpi.fluid as fluid
+from fleet_mpi import paddle
+
+STEPS = 3
+layers, optimizer, clip = fluid.layers, fluid.optimizer, fluid.clip
+L1, L2 = fluid.regularizer.L1Decay, fluid.regularizer.L2Decay
+
+
+class Cell(NamedTuple):
+    """One line of the table. ``build()`` gives the loss; ``learn()`` the optimizer; ``ends`` {worker: its last step}."""
+
+    name: str
+    build: Callable
+    learn: Callable
+    ends: dict = {}
+    steps: int = STEPS
+
+    def has_data(self, worker, step):
+        """Whether a worker has a batch for this step."""
+        return step < self.ends.get(worker, self.steps)
+
+
+class Built(NamedTuple):
+    """A cell's programs and what a training loop needs."""
+
+    main: object
+    startup: object
+    loss: object
+    scheduler: object
+
+
+def built(cell):
+    """Build a cell into the default programs."""
+    loss, made = cell.build(), cell.learn()
+    made.minimize(loss)
+    rate = made.learning_rate.given
+    return Built(fluid.default_main_program(), fluid.default_startup_program(), loss,
+                 rate if isinstance(rate, paddle.optimizer.lr.LRScheduler) else None)
+
+
+def batch(worker, step, rows=6):
+    """What worker ``worker`` is fed with at a step."""
+    rng = np.random.default_rng([7, worker, step])
+    x = rng.normal(size=(rows + worker, 13)).astype("float32")
+    return {"x": x, "y": x.sum(1, keepdims=True), "image": rng.normal(size=(rows + worker, 1, 8, 8)).astype("float32"),
+            "ids": rng.integers(0, 40, size=(rows + worker, 4)) * (1 + rng.integers(0, 49, size=(rows + worker, 4)))}
+
+
+def feed_of(program, worker, step):
+    """The part of a batch that a program takes."""
+    return {name: value for name, value in batch(worker, step).items() if program.global_block().has_var(name)}
+
+
+# ---------------------------------------------------------------------- models
+
+def _error(prediction):
+    y = layers.data(name="y", shape=[1])
+    return layers.mean(layers.square_error_cost(prediction, y))
+
+
+def dense(**first):
+    """Two layers, the first of 33,800 weights: up to four blocks."""
+    x = layers.data(name="x", shape=[13])
+    return _error(layers.fc(layers.fc(x, 2600, act="tanh", param_attr=fluid.ParamAttr(**first)), 1))
+
+
+def image():
+    """Convolution, batch normalisation and dropout, then a layer of 17,280 weights."""
+    x = layers.data(name="image", shape=[1, 8, 8])
+    features = layers.batch_norm(layers.conv2d(x, 4, 3), act="relu")
+    return _error(layers.fc(layers.fc(layers.dropout(features, 0.3), 120, act="relu"), 1))
+
+
+def rows(**table):
+    """An embedding that travels by rows, 20,000 numbers, beside dense layers."""
+    ids = layers.data(name="ids", shape=[4], dtype="int64")
+    found = layers.embedding(layers.unsqueeze(ids, [2]), size=[2000, 10], is_sparse=True,
+                             param_attr=fluid.ParamAttr(name="table", **table))
+    return _error(layers.fc(layers.reshape(found, [-1, 40]), 1))
+
+
+# ---------------------------------------------------------------------- the table
+
+def _learns(kind, *args, **options):
+    return lambda: getattr(optimizer, kind)(*args, **options)
+
+
+RULES = {
+    "sgd": _learns("SGD", 0.1),
+    "momentum": _learns("Momentum", 0.1, 0.9),
+    "nesterov": _learns("Momentum", 0.1, 0.9, use_nesterov=True),
+    "lars_momentum": _learns("LarsMomentum", 0.1, 0.9),
+    "adagrad": _learns("Adagrad", 0.1),
+    "decayed_adagrad": _learns("DecayedAdagrad", 0.1),
+    "adam": _learns("Adam", 0.01),
+    "adamw": lambda: paddle.optimizer.AdamW(0.01, weight_decay=0.1),
+    "adamax": _learns("Adamax", 0.01),
+    "adadelta": _learns("Adadelta", 1.0),
+    "rmsprop": _learns("RMSProp", 0.01),
+    "rmsprop, centered": _learns("RMSProp", 0.01, momentum=0.9, centered=True),
+    "ftrl": _learns("Ftrl", 0.1, l1=0.001, l2=0.001),
+    "lamb": _learns("Lamb", 0.01),
+}
+CLIPS = {"by value": lambda: clip.GradientClipByValue(0.01), "by norm": lambda: clip.GradientClipByNorm(0.05),
+         "by global norm": lambda: clip.GradientClipByGlobalNorm(0.1)}
+SCHEDULES = {
+    "exponential": lambda: layers.exponential_decay(0.1, 2, 0.5),
+    "natural exp": lambda: layers.natural_exp_decay(0.1, 2, 0.5, staircase=True),
+    "inverse time": lambda: layers.inverse_time_decay(0.1, 2, 0.5),
+    "polynomial": lambda: layers.polynomial_decay(0.1, 2, 0.01, cycle=True),
+    "piecewise": lambda: layers.piecewise_decay([1, 2], [0.1, 0.05, 0.01]),
+    "noam": lambda: layers.noam_decay(64, 2),
+    "cosine": lambda: layers.cosine_decay(0.1, 1, 4),
+    "warm-up": lambda: layers.linear_lr_warmup(layers.exponential_decay(0.1, 2, 0.5), 2, 0.0, 0.1),
+    "2.x warm-up": lambda: paddle.optimizer.lr.LinearWarmup(0.1, 2, 0.0, 0.1),
+}
+
+
+def _table():
+    for name, learn in RULES.items():
+        yield Cell(name, dense, learn)
+    for name, learn in RULES.items():
+        yield Cell(f"rows, {name}", rows, learn)
+    yield Cell("L2", dense, _learns("Adam", 0.01, regularization=L2(0.1)))
+    yield Cell("L1, own rate", lambda: dense(regularizer=L1(0.1), learning_rate=0.3),
+               _learns("Momentum", 0.1, 0.9, regularization=L2(0.01)))
+    yield Cell("rows, L2", rows, _learns("SGD", 0.1, regularization=L2(0.1)))
+    yield Cell("rows, L1", lambda: rows(regularizer=L1(0.1), learning_rate=0.5), _learns("Adam", 0.01))
+    for name, bound in CLIPS.items():
+        yield Cell(f"clip {name}", dense, lambda bound=bound: optimizer.Adam(0.01, grad_clip=bound()))
+        yield Cell(f"rows, clip {name}", rows, lambda bound=bound: optimizer.SGD(0.5, grad_clip=bound()))
+    yield Cell("global norm and L1", lambda: rows(regularizer=L1(0.1)), lambda: optimizer.Lamb(
+        0.1, regularization=L2(0.1), grad_clip=clip.GradientClipByGlobalNorm(0.2)))
+    for name, rate in SCHEDULES.items():
+        yield Cell(f"schedule {name}", dense, lambda rate=rate: optimizer.SGD(rate()), steps=4)
+    yield Cell("own rate of a schedule", lambda: dense(learning_rate=0.3),
+               lambda: optimizer.Adam(layers.exponential_decay(0.1, 2, 0.5)), steps=4)
+    yield Cell("batch norm, dropout", image, RULES["momentum"])
+    yield Cell("batch norm, dropout, lamb", image, RULES["lamb"])
+    yield Cell("uneven data", dense, RULES["adam"], {0: 4, 1: 2, 2: 3}, steps=4)
+    yield Cell("uneven data, worker 0 first", rows, RULES["adam"], {0: 1, 2: 2}, steps=4)
+    yield Cell("uneven data, norms", dense, lambda: optimizer.LarsMomentum(
+        0.1, 0.9, grad_clip=clip.GradientClipByGlobalNorm(0.1)), {0: 4, 1: 2, 2: 3}, steps=4)
+
+
+CELLS = {cell.name: cell for cell in _table()}
+METHODS = ("RoundRobin", "HashName", "Balanced")
+
+
+class Layout(NamedTuple):
+    """Who keeps what in one run of a cell."""
+
+    workers: int
+    servers: int
+    method: str
+    is_sliced: bool
+
+    def config(self):
+        """The transpiler's options."""
+        made = fluid.DistributeTranspilerConfig()
+        made.split_method, made.slice_var_up = self.method, self.is_sliced
+        return made
+
+    def endpoints(self):
+        """The servers' labels."""
+        return [f"127.0.0.1:{6170 + server}" for server in range(self.servers)]
+
+
+def layout(number, servers, workers):
+    """The layout for the cell of this number: over the table every method meets every number of servers."""
+    return Layout(workers, servers, METHODS[number % 3], number % 4 != 3)
