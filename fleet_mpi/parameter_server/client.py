@@ -35,8 +35,8 @@ class Description(NamedTuple):
 class _Link:
     """What a client keeps per server: its image, and buffers that no request uses at the moment."""
 
-    def __init__(self, rank, index, image, room):
-        self.rank, self.index, self.image, self.room = rank, index, image, room
+    def __init__(self, rank, name, index, image, room):
+        self.rank, self.name, self.index, self.image, self.room = rank, name, index, image, room
         self.unused = defaultdict(list)  # by length
 
 
@@ -89,7 +89,7 @@ class Client:
         self.rates = np.zeros(len(description.rates))
         self.pushes = 0
         room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
-        self.links = [_Link(rank, i, ServerImage(self.layout, description.placement.of_server(i)), room)
+        self.links = [_Link(rank, name_of(rank), i, ServerImage(self.layout, description.placement.of_server(i)), room)
                       for i, rank in enumerate(servers)]
         self.rows = RowRequests(self)
         self.has_left = False
@@ -163,8 +163,8 @@ class Client:
 
     def _end(self, part):
         """Wait until nothing of what was sent is still being read."""
-        waiting.wait_until(part.is_sent, lambda: f"{self._me()}: {self._name(part.link)} does not take what was sent "
-                           f"to it", self.transport, self._longest())
+        waiting.wait_until(part.is_sent, lambda: f"{self._me()}: {part.link.name} does not take what was sent to it",
+                           self.transport, self._longest)
         part.give_back()
 
     # ------------------------------------------------------------------ replies
@@ -201,14 +201,14 @@ class Client:
             if header.kind == Kind.VALUES and ticket.kind != Kind.PUSH:
                 self._take_values(ticket, part, header)
             elif header.kind != Kind.DONE:
-                raise PeerLost(f"{self._me()}: {self._name(part.link)} answered {header.kind.name} to "
+                raise PeerLost(f"{self._me()}: {part.link.name} answered {header.kind.name} to "
                                f"{ticket.kind.name}")
             self._end(part)
 
     def _header(self, part):
-        name = self._name(part.link)
+        name = part.link.name
         waiting.wait_until(part.pending.done, lambda: f"{self._me()}: no answer from {name}", self.transport,
-                           self._longest())
+                           self._longest)
         header = Header.unpack(part.reply, part.pending.received, name)
         if header.kind == Kind.ERROR:
             messages.raise_error(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], name)
@@ -217,7 +217,7 @@ class Client:
     def _take_values(self, ticket, part, header):
         image = part.link.image
         if header.inline + header.body != image.nbytes:
-            raise PeerLost(f"{self._me()}: {self._name(part.link)} sent {header.inline + header.body} bytes of "
+            raise PeerLost(f"{self._me()}: {part.link.name} sent {header.inline + header.body} bytes of "
                            f"parameters, expected {image.nbytes}")
         if not header.body:
             for piece in image.pieces:
@@ -228,8 +228,8 @@ class Client:
                 piece.scatter(staged, ticket.into)
 
     def _wait_within(self, part, pending):
-        waiting.wait_until(pending.done, lambda: f"{self._me()}: {self._name(part.link)} stopped within an answer",
-                           self.transport, self._longest())
+        waiting.wait_until(pending.done, lambda: f"{self._me()}: {part.link.name} stopped within an answer",
+                           self.transport, self._longest)
 
     # ------------------------------------------------------------------ other requests
 
@@ -246,7 +246,7 @@ class Client:
         answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
         got = self._room(link, header) if into is None else into
         if len(got) != header.body:
-            raise PeerLost(f"{self._me()}: {self._name(link)} answers {kind.name} with {header.body} bytes, expected "
+            raise PeerLost(f"{self._me()}: {link.name} answers {kind.name} with {header.body} bytes, expected "
                            f"{len(got)}")
         for start, stop in protocol.cuts(header.body, self.largest):
             self._wait_within(part, self.transport.post_receive(link.rank, Channel.REPLY_BODY, got[start:stop]))
@@ -257,7 +257,7 @@ class Client:
         try:
             return arrays.empty(header.body, np.uint8)
         except (MemoryError, ValueError):
-            raise PeerLost(f"{self._me()}: {self._name(link)} announces {header.body} bytes, more than there is memory "
+            raise PeerLost(f"{self._me()}: {link.name} announces {header.body} bytes, more than there is memory "
                            f"for") from None
 
     def hello(self, fingerprint):
@@ -265,7 +265,7 @@ class Client:
 
         Returns what each server says of itself: {"loaded from": folder, or ""}.
         """
-        return [messages.decode(self.ask(link, Kind.HELLO, messages.encode(fingerprint))[1], self._name(link))
+        return [messages.decode(self.ask(link, Kind.HELLO, messages.encode(fingerprint))[1], link.name)
                 for link in self.links]
 
     def leave(self):
@@ -286,8 +286,6 @@ class Client:
     def _me(self):
         return self.name_of(self.transport.rank)
 
-    def _name(self, link):
-        return self.name_of(link.rank)
 
 
 _NOTHING = np.empty(0, np.uint8)

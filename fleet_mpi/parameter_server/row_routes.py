@@ -153,7 +153,7 @@ class RowRequests:
         client = self.client
         header = client._header(part)
         if header.kind != Kind.VALUES or header.inline + header.body != len(answer):
-            raise PeerLost(f"{client._me()}: {client._name(link)} answered {header.kind.name} with "
+            raise PeerLost(f"{client._me()}: {link.name} answered {header.kind.name} with "
                            f"{header.inline + header.body} bytes of rows, expected {len(answer)}")
         if not part.body:
             answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline]

@@ -35,8 +35,9 @@ class _Inbox:
     """Receives one worker's requests, one after the other: the next one when this one is answered."""
 
     def __init__(self, server, rank, index, room):
-        self.server, self.rank, self.index = server, rank, index
+        self.server, self.rank, self.index, self.name = server, rank, index, server.name_of(rank)
         self.buffer = arrays.empty(room, np.uint8)
+        self.reply = None      # the message of the last answer with parameters, for the next one
         self.gradients = None  # for images longer than one message
         self.busy = []         # sends that still read this inbox's arrays
         self.body, self.on_part = [], None
@@ -67,7 +68,7 @@ class _Inbox:
             if not self.pending.done():
                 return False
             received, self.pending = self.pending.received, None
-            self.server.take(self, Header.unpack(self.buffer, received, self.server.name_of(self.rank)))
+            self.server.take(self, Header.unpack(self.buffer, received, self.name))
             return True
         if self.on_part is not None and self.arrived < len(self.body):
             if not self.body[self.arrived].done():
@@ -113,8 +114,9 @@ class Server:
         self.active = set(range(len(workers)))
         self.applied = [0] * len(workers)   # pushes applied per worker
         self.exchange = Exchange(transport, index, servers, name_of)
-        self.sending = []
+        self.sending, self._look_at = [], 16   # the latter: how many before those that are over are sorted out
         self._bound = {}
+        self._prefix = messages.prefix_bytes(len(description.rates), len(self.row_tables))
         self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
                           Kind.PULL: self._pull, Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave}
         self.snapshots = Snapshots(self)
@@ -133,6 +135,8 @@ class Server:
                 self._check_patience()
         waiting.wait_until(self._all_sent, lambda: f"{self.name_of(self.transport.rank)}: answers are not taken",
                            self.transport)
+        if not self.active:
+            self.exchange.close()
 
     def advance(self):
         """Do what is ready; returns whether anything was. An error is told to the worker that asked."""
@@ -170,16 +174,16 @@ class Server:
         """Handle a request whose header has arrived."""
         handler = self._handlers.get(header.kind)
         if handler is None:
-            raise PeerLost(f"{self.name_of(inbox.rank)} asked a server for {header.kind.name}")
+            raise PeerLost(f"{inbox.name} asked a server for {header.kind.name}")
         handler(inbox, header)
 
     def _hello(self, inbox, header):
-        theirs = messages.decode(inbox.inline(header), self.name_of(inbox.rank))
+        theirs = messages.decode(inbox.inline(header), inbox.name)
         if not isinstance(theirs, (dict, type(None))):
-            raise PeerLost(f"{self.name_of(inbox.rank)} introduced itself as {theirs!r:.60}")
+            raise PeerLost(f"{inbox.name} introduced itself as {theirs!r:.60}")
         differ = difference(theirs, self.fingerprint)
         if differ:
-            raise UsageError(f"{self.name_of(inbox.rank)} and {self.name_of(self.transport.rank)} do not run the same "
+            raise UsageError(f"{inbox.name} and {self.name_of(self.transport.rank)} do not run the same "
                              f"job: {differ}")
         self.answer(inbox, inline=messages.encode({"loaded from": self.loaded_from}))
 
@@ -194,12 +198,12 @@ class Server:
     def _pull_rows(self, inbox, header):
         """Rows as they are now: a worker that waits for a round has sent no request for rows yet."""
         inline, prefix = inbox.inline(header), messages.prefix_bytes(0, len(self.row_tables))
-        _, counts = messages.read_prefix(inline, 0, len(self.row_tables), self.name_of(inbox.rank))
+        _, counts = messages.read_prefix(inline, 0, len(self.row_tables), inbox.name)
         counts = counts.tolist()
         size = sum(aligned(8 * table.parts(count)[0]) for table, count in zip(self.row_tables, counts))
         expected = (prefix + size, 0) if messages.is_inline(0, size) else (prefix, size)
         if (header.inline, header.body) != expected:
-            raise PeerLost(f"{self.name_of(inbox.rank)} asked for rows in {header.inline} + {header.body} bytes, expected "
+            raise PeerLost(f"{inbox.name} asked for rows in {header.inline} + {header.body} bytes, expected "
                            f"{expected[0]} + {expected[1]}: do both run the same program?")
         if not header.body:
             self._answer_rows(inbox, counts, inline[prefix:])
@@ -220,10 +224,9 @@ class Server:
     def _push(self, inbox, header):
         if self.snapshots.holds(inbox, header):
             return
-        prefix = messages.prefix_bytes(len(self.description.rates), len(self.row_tables))
-        inline = inbox.inline(header)
+        prefix, inline = self._prefix, inbox.inline(header)
         rates, row_counts = messages.read_prefix(inline, len(self.description.rates), len(self.row_tables),
-                                                 self.name_of(inbox.rank))
+                                                 inbox.name)
         row_parts = [table.parts(int(count)) for table, count in zip(self.row_tables, row_counts)]
         row_bytes = sum(nbytes for _, nbytes in row_parts)
         self._check_push(inbox, header, prefix, row_bytes)
@@ -241,7 +244,7 @@ class Server:
         size = self.image.nbytes + row_bytes
         expected = (prefix + size, 0) if messages.is_inline(self.image.nbytes, row_bytes) else (prefix, size)
         if (header.inline, header.body) != expected:
-            raise PeerLost(f"{self.name_of(inbox.rank)} sent gradients of {header.inline} + {header.body} bytes, "
+            raise PeerLost(f"{inbox.name} sent gradients of {header.inline} + {header.body} bytes, "
                            f"expected {expected[0]} + {expected[1]}: do both run the same program?")
 
     def _receive_push(self, push, row_parts, row_bytes):
@@ -281,7 +284,7 @@ class Server:
 
     def bound(self, image):
         """The update calls, per piece, for gradients that lie in this image."""
-        key = image.ctypes.data
+        key = image.__array_interface__["data"][0]
         if key not in self._bound:
             self._bound[key] = self.table.bind(image)
         return self._bound[key]
@@ -315,14 +318,24 @@ class Server:
         inbox.release(sends)
 
     def answer_values(self, inbox, image):
-        """Answer with this image of parameters, which must stay as it is until it is sent."""
+        """Answer with this image of parameters; one too long for a message must stay as it is until it is sent."""
         if messages.is_inline(len(image)):
-            self.answer(inbox, Kind.VALUES, image)
+            self._answer_inline(inbox, image)
             return
         sends = [self.begin_values(inbox)]
         for number in range(len(self.image.pieces)):
             sends += self.send_piece(inbox, number, image)
         inbox.release(sends)
+
+    def _answer_inline(self, inbox, image):
+        """The way of small models: one message, from a buffer that each inbox keeps; the inbox is free at once."""
+        message, pending = inbox.reply or (None, None)
+        if message is None or not pending.done():
+            message = arrays.empty(HEADER_BYTES + len(image), np.uint8)
+            Header(Kind.VALUES, self.index, inline=len(image)).pack_into(message)
+        message[HEADER_BYTES:] = image
+        inbox.reply = message, self._post(inbox.rank, Channel.REPLY, message)
+        inbox.release()
 
     def answer_now(self, inbox):
         """Answer with the parameters as they are now, whatever changes them before all is sent.
@@ -348,8 +361,10 @@ class Server:
 
     def _post(self, rank, channel, array):
         pending = self.transport.post_send(rank, channel, array)
-        self.sending = [one for one in self.sending if not one.done()]
         self.sending.append(pending)
+        if len(self.sending) > self._look_at:
+            self.sending = [one for one in self.sending if not one.done()]
+            self._look_at = 2 * len(self.sending) + 16
         return pending
 
 

@@ -71,32 +71,32 @@ class Header(NamedTuple):
 
     def pack_into(self, buffer):
         """Write the header to the front of a byte array."""
-        packed = _LAYOUT.pack(_MAGIC, VERSION, self.kind, self.sender, self.flags, self.step, self.count,
-                              self.number, self.inline, self.body)
-        buffer[:_LAYOUT.size] = memoryview(packed)
-        buffer[_LAYOUT.size:HEADER_BYTES] = memoryview(_CHECK.pack(zlib.crc32(packed)))
+        view = memoryview(buffer)
+        _LAYOUT.pack_into(view, 0, _MAGIC, VERSION, self.kind, self.sender, self.flags, self.step, self.count,
+                          self.number, self.inline, self.body)
+        _CHECK.pack_into(view, _LAYOUT.size, zlib.crc32(view[:_LAYOUT.size]))
 
     @classmethod
     def unpack(cls, buffer, received, source):
         """The header at the front of ``received`` bytes from ``source`` (a text for people); PeerLost if damaged."""
         if received < HEADER_BYTES:
             raise PeerLost(f"{source} sent a message of {received} bytes; a header has {HEADER_BYTES}")
-        raw = bytes(buffer[:HEADER_BYTES])
-        magic, version, kind, sender, flags, step, count, number, inline, body = _LAYOUT.unpack(raw[:_LAYOUT.size])
-        if magic != _MAGIC or _CHECK.unpack(raw[_LAYOUT.size:])[0] != zlib.crc32(raw[:_LAYOUT.size]):
-            raise PeerLost(f"{source} sent a damaged header: {raw[:16].hex()}...")
+        view = memoryview(buffer)
+        magic, version, kind, sender, flags, step, count, number, inline, body = _LAYOUT.unpack_from(view)
+        if magic != _MAGIC or _CHECK.unpack_from(view, _LAYOUT.size)[0] != zlib.crc32(view[:_LAYOUT.size]):
+            raise PeerLost(f"{source} sent a damaged header: {bytes(view[:16]).hex()}...")
         if version != VERSION:
             raise PeerLost(f"{source} speaks version {version} of the protocol, this process {VERSION}: install the "
                            f"same fleet_mpi on every machine")
-        if kind not in _KINDS:
+        if kind not in _KIND_OF:
             raise PeerLost(f"{source} sent a message of unknown kind {kind}")
         if inline != received - HEADER_BYTES or body < 0:
             raise PeerLost(f"{source} announced {inline} bytes and a body of {body}, but sent "
                            f"{received - HEADER_BYTES} after the header")
-        return cls(Kind(kind), sender, step, count, number, inline, body, flags)
+        return cls(_KIND_OF[kind], sender, step, count, number, inline, body, flags)
 
 
-_KINDS = frozenset(kind.value for kind in Kind)
+_KIND_OF = {kind.value: kind for kind in Kind}
 
 
 def cuts(nbytes, largest=None):

@@ -45,10 +45,13 @@ def deadline():
 
 
 def wait_until(is_done, whom, transport=None, longest=None):
-    """Poll ``is_done`` until it is true; after the deadline raise Stalled with the sentence ``whom()`` gives."""
+    """Poll ``is_done`` until it is true; after ``longest()`` seconds raise Stalled with the sentence ``whom()`` gives.
+
+    ``longest`` is the deadline where it is not given. Neither is called where nothing is to be waited for.
+    """
     if is_done():
         return
-    longest = deadline() if longest is None else longest
+    longest = (longest or deadline)()
     backoff = Backoff()
     while not is_done():
         if transport is not None and transport.progress():

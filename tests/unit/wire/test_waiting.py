@@ -63,18 +63,18 @@ def test_sleeps_grow_with_the_time_that_nothing_happened_up_to_the_longest(clock
 def test_the_answer_is_late_by_a_small_part_of_the_wait_only(clock):
     for answer in (0.003, 0.02, 0.1):
         start = clock.now
-        waiting.wait_until(lambda: clock.now >= start + answer, lambda: "", longest=9)
+        waiting.wait_until(lambda: clock.now >= start + answer, lambda: "", longest=lambda: 9)
         assert clock.now - start - answer <= max(waiting.SLEEP_PART * answer, 1e-5)
 
 
 def test_what_is_there_is_not_waited_for(clock):
-    waiting.wait_until(lambda: True, lambda: pytest.fail("nobody is late"), longest=0)
+    waiting.wait_until(lambda: True, lambda: pytest.fail("nobody is late"), longest=lambda: 0)
     assert clock.now == 100.0
 
 
 def test_the_deadline_raises_the_sentence_given(clock):
     with pytest.raises(Stalled, match=r"^no answer from server 3 \(waited 1.5 s; FLAGS_rpc_deadline sets it in ms\)$"):
-        waiting.wait_until(lambda: False, lambda: "no answer from server 3", longest=1.5)
+        waiting.wait_until(lambda: False, lambda: "no answer from server 3", longest=lambda: 1.5)
     assert 101.5 < clock.now < 101.6
 
 
@@ -97,5 +97,5 @@ def test_the_transport_goes_on_while_somebody_waits_and_its_work_is_no_reason_to
             self.calls += 1
             return self.calls <= 3
     transport = Working()
-    waiting.wait_until(lambda: transport.calls >= 4, lambda: "", transport, longest=1)
+    waiting.wait_until(lambda: transport.calls >= 4, lambda: "", transport, longest=lambda: 1)
     assert (transport.calls, clock.yields, clock.sleeps) == (4, 1, [])

@@ -19,7 +19,7 @@ def message(length, seed):
 def finish(transport, *pendings):
     """Wait for sends and receives."""
     for pending in pendings:
-        wait_until(pending.done, lambda: "nothing came", transport, longest=20)
+        wait_until(pending.done, lambda: "nothing came", transport, longest=lambda: 20)
         assert pending.done()  # again
 
 
