@@ -35,6 +35,12 @@ def merge_rows(ids, values, out_ids, out_values, scratch):
     return _merge(ids, _matrix(values), out_ids, _matrix(out_values), table)
 
 
+def split_ids(ids, begins, shifts, owners, counts, local, order):
+    """Two passes: count, then place."""
+    _split(ids, begins, shifts, owners, counts, np.empty(ids.size, np.int32), np.empty(counts.size, np.int64), local,
+           order)
+
+
 def _matrix(table):
     return _matrix_of(table, table.shape[0])
 
@@ -104,6 +110,31 @@ def _merge(ids, values, out_ids, out_values, table):
                 out_values[count, j] = values[i, j]
             count += 1
     return count
+
+
+@compiled
+def _split(ids, begins, shifts, owners, counts, ranges, ends, local, order):
+    counts[:] = 0
+    for i in range(ids.size):
+        low, high = 0, begins.size
+        while high - low > 1:
+            middle = (low + high) // 2
+            if begins[middle] <= ids[i]:
+                low = middle
+            else:
+                high = middle
+        ranges[i] = low
+        counts[owners[low]] += 1
+    start = 0
+    for k in range(counts.size):
+        ends[k] = start
+        start += counts[k]
+    for i in range(ids.size):
+        owner = owners[ranges[i]]
+        place = ends[owner]
+        ends[owner] = place + 1
+        local[place] = ids[i] + shifts[ranges[i]]
+        order[place] = i
 
 
 @compiled

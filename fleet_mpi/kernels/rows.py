@@ -111,3 +111,20 @@ def merge_rows(ids, values, out_ids, out_values, scratch):
     is_repeat[first] = False
     xp.add.at(out_values, rank[inverse.reshape(-1)][is_repeat], values[is_repeat])
     return count
+
+
+@kernel
+def split_ids(ids, begins, shifts, owners, counts, local, order):
+    """Sort ids by who owns them, keeping their order otherwise.
+
+    Range ``k`` goes from begins[k], the first being 0, up to the next one; its owner is owners[k], whose own number
+    of an id is id + shifts[k]. Fills ``counts`` per owner, ``local`` with the owners' numbers and ``order`` with the
+    positions they were at.
+    """
+    xp = module_of(ids)
+    ranges = xp.searchsorted(begins, ids, side="right") - 1
+    owner = owners[ranges]
+    # Made unique, so that no stable sort is needed.
+    order[...] = xp.argsort(owner * (ids.shape[0] + 1) + xp.arange(ids.shape[0], dtype="int64"))
+    local[...] = (ids + shifts[ranges])[order]
+    counts[...] = xp.bincount(owner, minlength=counts.shape[0])

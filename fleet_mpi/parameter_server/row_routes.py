@@ -29,7 +29,7 @@ class Route:
         placed = sorted((shard.row_begin, server, begin) for server in range(servers)
                         for shard, begin in description.of_server(server) if shard.rows)
         self.row_begins = np.array([row for row, _, _ in placed], np.int64)
-        self.server_of = np.array([server for _, server, _ in placed], np.uint16)
+        self.server_of = np.array([server for _, server, _ in placed], np.int64)
         self.shifts = np.array([begin - row for row, _, begin in placed], np.int64)
         self.dtype = np.dtype(description.dtype)
         self._merge = RowMerger()
@@ -45,12 +45,10 @@ class Route:
     def split(self, ids):
         """(local ids ordered by server, the positions they were at, or None for as they were; how many per server)."""
         if len(self.row_begins) == 1:
-            return ids, None, np.bincount(self.server_of[:1], minlength=self.servers) * len(ids)
-        shards = np.searchsorted(self.row_begins, ids, side="right") - 1
-        local, servers = ids + self.shifts[shards], self.server_of[shards]
-        counts = np.bincount(servers, minlength=self.servers)
-        order = np.argsort(servers, kind="stable")
-        return local[order], order, counts
+            return ids, None, np.bincount(self.server_of, minlength=self.servers) * len(ids)
+        local, order, counts = np.empty_like(ids), np.empty_like(ids), np.empty(self.servers, np.int64)
+        row_kernels.split_ids(ids, self.row_begins, self.shifts, self.server_of, counts, local, order)
+        return local, order, counts
 
     def cut(self, rows):
         """[(local ids, values) per server] of a worker's Rows, merged by id; None counts as no rows."""
@@ -83,16 +81,25 @@ class _Wanted:
             places[order] = np.arange(count)
             self.slots = places[self.slots]
         self.ends = np.cumsum(self.counts)
-        self.received = arrays.empty((count, route.description.width), route.dtype)
+        self.received = None
 
     def of_server(self, server):
         """The slice of the rows, in the order they are asked for, that one server has."""
         return slice(self.ends[server] - self.counts[server], self.ends[server])
 
+    def take(self, server, rows):
+        """Keep the rows that one server sent: as they lie if they are all, else with those of the others."""
+        if len(rows) == len(self.local):
+            self.received = rows
+            return
+        if self.received is None:
+            self.received = arrays.empty((len(self.local), self.route.description.width), self.route.dtype)
+        self.received[self.of_server(server)] = rows
+
     def scatter(self, outs):
         """Fill the arrays, one behind the other, in the caller's order."""
         start = 0
-        for out in outs:
+        for out in outs if len(self.ids) else ():
             rows = out.reshape(-1, self.route.description.width)
             np.take(self.received, self.slots[start:start + len(rows)], axis=0, out=rows, mode="clip")
             start += len(rows)
@@ -117,7 +124,8 @@ class RowRequests:
         for number, ids in lines.items():
             self.routes[number].check(ids)
         asked = {number: _Wanted(self.routes[number], ids) for number, ids in lines.items()}
-        for link, part, answer in [self._ask(link, asked) for link in self.client.links if _has_any(asked, link.index)]:
+        under_way = [self._ask(link, asked) for link in self.client.links if _has_any(asked, link.index)]
+        for link, part, answer in under_way:
             self._take(link, part, answer, asked)
         found = {}
         for number, one in asked.items():
@@ -125,6 +133,8 @@ class RowRequests:
             found[number] = into[number] if into is not None else arrays.empty(
                 (len(one.ids), route.description.width), route.dtype)
             one.scatter(found[number] if into is not None else [found[number]])
+        for _, part, _ in under_way:
+            self.client._end(part)
         return found
 
     def _ask(self, link, asked):
@@ -149,7 +159,7 @@ class RowRequests:
         return link, part, answer
 
     def _take(self, link, part, answer, asked):
-        """Wait for one server's rows and put them where their table's rows are gathered."""
+        """Wait for one server's rows and hand them to their tables; they lie in the part's buffers."""
         client = self.client
         header = client._header(part)
         if header.kind != Kind.VALUES or header.inline + header.body != len(answer):
@@ -161,11 +171,12 @@ class RowRequests:
             client._wait_within(part, pending)
         start = 0
         for number, route in enumerate(self.routes):
-            if number in asked:
-                rows = asked[number].received[asked[number].of_server(link.index)]
-                rows[...] = answer[start:start + rows.nbytes].view(route.dtype).reshape(rows.shape)
-                start += self._bytes(number, len(rows))
-        client._end(part)
+            count = asked[number].counts[link.index] if number in asked else 0
+            if count:
+                shape = count, route.description.width
+                rows = answer[start:start + shape[0] * shape[1] * route.dtype.itemsize].view(route.dtype)
+                asked[number].take(link.index, rows.reshape(shape))
+                start += self._bytes(number, count)
 
     def _bytes(self, number, count):
         route = self.routes[number]

@@ -41,7 +41,17 @@ def outside_case(ids, height):
 
 
 SHAPES = [((7,), (5, 3), -1), ((4, 1), (9, 2, 2), 4), ((0,), (5, 3), -1), ((300,), (8, 16), 0), ((6,), (5,), 2)]
+def split_case(count, begins, owners):
+    def make(rng):
+        ids = rng.integers(0, begins[-1] + 40, count)
+        return (ids, np.array(begins), rng.integers(-9, 9, len(begins)), np.array(owners), np.zeros(5, np.int64),
+                np.empty_like(ids), np.empty_like(ids))
+    return make
+
+
 KERNEL_CASES = {
+    "split_ids": [split_case(*case) for case in (
+        (0, [0], [2]), (50, [0], [2]), (300, [0, 20, 60], [1, 0, 4]), (300, [0, 9, 20, 60], [3, 1, 3, 0]))],
     "gather_rows": [gather_case(*shape) for shape in SHAPES],
     "scatter_add_rows": [scatter_case(*shape) for shape in SHAPES],
     "merge_rows": [merge_case(0, 9, (3,)), merge_case(1, 9, (3,)), merge_case(500, 20, (4,)),
@@ -126,3 +136,14 @@ def test_a_table_that_cannot_be_changed_through_a_view_is_refused():
     table = np.zeros((4, 6, 2))[:, ::2]
     with pytest.raises(ValueError, match="contiguous"):
         rows.scatter_add(table, np.array([1]), np.ones((1, 3, 2)))
+
+
+def test_ids_are_split_by_their_owners_in_their_order():
+    ids, counts = np.array([25, 3, 60, 19, 61, 3]), np.empty(3, np.int64)
+    local, order = np.empty_like(ids), np.empty_like(ids)
+    rows.split_ids(ids, np.array([0, 20, 60]), np.array([0, -20, -40]), np.array([2, 0, 2]), counts, local, order)
+    assert counts.tolist() == [1, 0, 5]
+    assert local.tolist() == [5, 3, 20, 19, 21, 3] and order.tolist() == [0, 1, 2, 3, 4, 5]
+    rows.split_ids(ids, np.array([0, 20, 60]), np.array([0, -20, -60]), np.array([1, 2, 0]), counts, local, order)
+    assert counts.tolist() == [2, 3, 1]
+    assert local.tolist() == [0, 1, 3, 19, 3, 5] and order.tolist() == [2, 4, 1, 3, 5, 0]
