@@ -1,0 +1,62 @@
+"""Servers stand still at one moment while other ranks go on pushing."""
+
+import numpy as np
+import pytest
+
+from fleet_mpi import modes
+from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server.recipes import recipe
+from fleet_mpi.parameter_server.server import Server
+from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.placement import Variable, place
+
+# The first one is more than a message: it travels in pieces.
+VARIABLES = [Variable("long", (1000, 300)), Variable("b", (7,)), Variable("c", (90, 100))]
+PUSHES = 8
+
+
+@pytest.fixture
+def comm():
+    """A communicator of this test alone."""
+    from mpi4py import MPI
+    made = MPI.COMM_WORLD.Dup()
+    yield made
+    made.Free()
+
+
+def push_all(client):
+    """With a rate of 1 and gradients of -1, every element is the number of pushes that it has seen."""
+    client.rates[...] = 1.0
+    for _ in range(PUSHES):
+        for view in client.layout.views(client.grads).values():
+            view[...] = -1.0
+        client.collect(client.push_pull())
+
+
+def snapshots(client, pushers):
+    """Every moment that is looked at is one, and they come in order."""
+    whole, moments = Whole(client), []
+    while not moments or moments[-1] < pushers * PUSHES:
+        with whole.frozen():
+            seen = {float(value) for one in VARIABLES for value in np.unique(whole.fetch(one.name))}
+        assert len(seen) == 1, seen
+        moments += seen
+    assert moments == sorted(moments)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("mode", ("async", "sync"))
+def test_what_is_fetched_has_the_same_pushes_everywhere(comm, mode):
+    from fleet_mpi.wire.mpi import MPITransport
+    servers, workers = list(range(comm.size // 2)), list(range(comm.size // 2, comm.size))
+    described = Description(place(VARIABLES, len(servers)), {one.name: recipe("sgd", "lr") for one in VARIABLES}, ("lr",))
+    transport = MPITransport(comm)
+    if comm.rank in servers:
+        Server(transport, comm.rank, workers, servers, described, modes.server_half(mode, {}, len(workers))).serve()
+        return
+    client = Client(transport, workers.index(comm.rank), servers, described)
+    if client.index > 0 or mode == "sync":
+        push_all(client)
+    if client.index == 0:
+        snapshots(client, pushers=1 if mode == "sync" else len(workers) - 1)
+    client.leave()
