@@ -4,6 +4,7 @@ Knows command lines and exit codes; starts no MPI in its own process.
 """
 
 import os
+import shutil
 import sys
 import tempfile
 
@@ -37,10 +38,13 @@ def launch(job):
     if size is not None:
         _become_the_script(job, size)
     found = mpirun.find_mpirun()
-    with tempfile.TemporaryDirectory(prefix="fleet_mpi-job-") as folder:
+    folder = tempfile.mkdtemp(prefix="fleet_mpi-job-")
+    try:
         words = command.command_line(job, found, sys.executable, running.cores())
         code, ended_by = running.run(words, command.environment(job, found, dict(os.environ), folder))
         return running.exit_code(code, ended_by, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # the last of the ranks may still be leaving its note
 
 
 def _become_the_script(job, size):

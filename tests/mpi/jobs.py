@@ -18,6 +18,7 @@ Plain ``pytest`` runs both. While writing an inside-test: ``python tests/mpi/job
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,7 +90,8 @@ def run_job(n, argv, env=None, timeout=60, mpmd=None, via="mpirun", cwd=None, py
     own ranks. mpmd: further (ranks, argv, environment) groups of the same job, after the first; all groups see ``env``.
     """
     found = mpirun()
-    with tempfile.TemporaryDirectory(prefix="mpi-job-") as folder:
+    folder = tempfile.mkdtemp(prefix="mpi-job-")
+    try:
         surroundings = {**clean_environment(), **(env or {}), "TEST_JOB": folder}
         if via == "launch":
             command, total = [*python, "-m", "fleet_mpi.launch", "-np", str(n), *map(str, argv)], 0
@@ -105,6 +107,8 @@ def run_job(n, argv, env=None, timeout=60, mpmd=None, via="mpirun", cwd=None, py
         ranks = tuple(Rank(_read(folder, "out", number), _read(folder, "err", number)) for number in range(total))
         return Finished(code, "".join(rank.out for rank in ranks) + out, "".join(rank.err for rank in ranks) + err,
                         time.monotonic() - started, ranks, Rank(out, err))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_inside(n, arguments=(), timeout=300, per_test=60, folder=INSIDE, env=None):
@@ -158,8 +162,9 @@ def _end(job):
 
 
 def _last_words(text):
-    """The end of a text, without pytest's own frames in a stack."""
-    lines = [line for line in text.splitlines() if "/site-packages/_pytest/" not in line and "/pluggy/" not in line]
+    """The end of a text, without pytest's own frames in a stack and what pytest-mpi tells of the library."""
+    lines = [line for line in text.splitlines() if "/site-packages/_pytest/" not in line and "/pluggy/" not in line
+             and not line.startswith(("MPI ", "MPICH ", "mpi4py "))]
     return "\n".join(lines[-KEPT_LINES:])
 
 

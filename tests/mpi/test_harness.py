@@ -29,7 +29,7 @@ def inside(tmp_path):
     """Run this text as an inside-test, with two ranks."""
     def run(text, **options):
         (tmp_path / "test_it.py").write_text(textwrap.dedent(text))
-        environ = {"PYTHONPATH": str(HERE), "TEST_PATIENCE": "1"}
+        environ = {"PYTHONPATH": str(HERE), "TEST_PATIENCE": "5"}
         return run_inside(2, ["-p", "in_step"], folder=tmp_path, env=environ, **options)
     return run
 
