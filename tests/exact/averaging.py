@@ -8,7 +8,6 @@ import hashlib
 
 import numpy as np
 
-import fleet_mpi.fluid as fluid
 from building import from_scratch
 from cells import built, feed_of
 from fleet_mpi.arrays import Rows
@@ -46,27 +45,23 @@ class Averaging:
         return executor, scope
 
     def run(self):
-        """All steps; returns the losses of worker 0."""
-        losses = []
+        """All steps."""
         for step in range(self.cell.steps):
             given = [self._gradients(number, step) for number in range(len(self.workers))
                      if self.cell.has_data(number, step)]
             if not given:
                 break
-            if self.cell.has_data(0, step):
-                losses.append(given[0][1])
             for position, grad in enumerate(self.gradients.values()):
-                self._hand_over(grad, mean([found[position] for found, _ in given]))
+                self._hand_over(grad, mean([found[position] for found in given]))
             self.executor.run(self.update, scope=self.scope)
             if self.made.scheduler is not None:
                 self.made.scheduler.step()
-        return losses
 
     def _gradients(self, number, step):
         executor, scope = self.workers[number]
-        *found, loss = executor.run(self.forward, feed=feed_of(self.forward, number, step), scope=scope,
-                                    fetch_list=[*self.gradients.values(), self.made.loss], return_numpy=False)
-        return [merge(one) if isinstance(one, Rows) else np.array(one) for one in found], float(loss)
+        found = executor.run(self.forward, feed=feed_of(self.forward, number, step), scope=scope,
+                             fetch_list=list(self.gradients.values()), return_numpy=False)
+        return [merge(one) if isinstance(one, Rows) else np.array(one) for one in found]
 
     def _hand_over(self, name, grad):
         holder = self.scope.var(name)
@@ -83,6 +78,13 @@ class Averaging:
         own = {var.name: self.workers[0][1].array(var.name) for var in self.forward.list_vars() if var.persistable}
         persistable = {var.name for var in self.made.main.list_vars() if var.persistable}
         return {name: array for name, array in {**own, **kept}.items() if name in persistable and array is not None}
+
+
+def averaged(cell, workers):
+    """The state that one process comes to."""
+    one = Averaging(cell, workers)
+    one.run()
+    return one.state()
 
 
 def only(program, wanted):

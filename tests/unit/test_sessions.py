@@ -5,7 +5,7 @@ tests/mpi/inside/test_exactness.py.
 """
 
 import pytest
-from averaging import Averaging, differences, digest, mean, plain
+from averaging import averaged, differences, digest, mean, plain
 from cells import CELLS, METHODS, RULES, Layout, layout
 from spread import Spread, over_loopback
 
@@ -24,13 +24,6 @@ def patience(monkeypatch):
     monkeypatch.setenv("FLAGS_rpc_deadline", "20000")
 
 
-def averaged(name, workers):
-    """The state that one process comes to."""
-    one = Averaging(CELLS[name], workers)
-    one.run()
-    return one.state()
-
-
 def assert_exact(name, one_process, layout):
     """Train the cell in this layout and compare the bits."""
     state = over_loopback(CELLS[name], layout)
@@ -45,14 +38,14 @@ def test_every_rule_that_servers_know_is_in_the_table():
 def test_any_servers_give_the_bits_of_one_process(name):
     number = NAMES.index(name)
     workers = 1 + number % 3
-    one_process = averaged(name, workers)
+    one_process = averaged(CELLS[name], workers)
     for servers in (1, 2, 3, 4) if name in DENSE_RULES else (1 + number % 2, 3 + number % 2):
         assert_exact(name, one_process, layout(number + servers, servers, workers))
 
 
 @pytest.mark.parametrize("name", ("adam", "batch norm, dropout, lamb", "rows, clip by global norm"))
 def test_every_split_method_gives_the_same_bits_sliced_or_not(name):
-    one_process = averaged(name, 2)
+    one_process = averaged(CELLS[name], 2)
     for method in METHODS:
         for is_sliced in (True, False):
             assert_exact(name, one_process, Layout(2, 3, method, is_sliced))
@@ -60,7 +53,7 @@ def test_every_split_method_gives_the_same_bits_sliced_or_not(name):
 
 @pytest.mark.parametrize("name", ("momentum", "L2", "clip by global norm", "rows, adam", "uneven data"))
 def test_pieces_and_cut_messages_give_the_same_bits(name, monkeypatch):
-    one_process = averaged(name, 3)
+    one_process = averaged(CELLS[name], 3)
     for limit, nbytes in (("PIECE", 16384), ("LONG_RUN", 4096), ("LARGEST", 5000)):
         monkeypatch.setattr(protocol, limit, nbytes)
     assert_exact(name, one_process, Layout(3, 2, "RoundRobin", True))
@@ -69,19 +62,19 @@ def test_pieces_and_cut_messages_give_the_same_bits(name, monkeypatch):
 @pytest.mark.parametrize("name", ("rmsprop, centered", "rows, lamb", "clip by global norm", "schedule warm-up",
                                   "batch norm, dropout", "own rate of a schedule"))
 def test_one_worker_is_what_a_script_without_servers_does(name):
-    assert digest(averaged(name, 1)) == digest(plain(CELLS[name]))
+    assert digest(averaged(CELLS[name], 1)) == digest(plain(CELLS[name]))
 
 
 def test_every_cell_comes_to_a_state_of_its_own():
     found = {}
     for name in NAMES:
-        assert found.setdefault(digest(averaged(name, 2)), name) == name, "this cell tests nothing"
+        assert found.setdefault(digest(averaged(CELLS[name], 2)), name) == name, "this cell tests nothing"
 
 
 def test_another_order_of_workers_gives_other_bits(monkeypatch):
-    right = averaged("sgd", 3)
+    right = averaged(CELLS["sgd"], 3)
     monkeypatch.setattr("averaging.mean", lambda gradients: mean(gradients[::-1]))
-    assert digest(averaged("sgd", 3)) != digest(right), "the batches would not show a sum in the wrong order"
+    assert digest(averaged(CELLS["sgd"], 3)) != digest(right), "the batches would not show a sum in the wrong order"
 
 
 def test_a_scope_is_connected_to_one_program():
