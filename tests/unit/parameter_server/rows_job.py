@@ -150,3 +150,13 @@ class OneProcess:
 def to_dense(gradient):
     """A gradient as an array."""
     return gradient.to_dense() if isinstance(gradient, Rows) else gradient.copy()
+
+
+def one_table(job_options=None, shape=(50, 4), made=None):
+    """A job with one table of zeros, and nothing else."""
+    return RowsJob(dense=(), tables=(Variable("table", shape),), made=made, **(job_options or {}))
+
+
+def rows_of(ids, values, height=50):
+    """Rows, four wide, whose elements are all the value given for each."""
+    return Rows(np.array(ids), np.array(values, np.float32).reshape(len(ids), -1) * np.ones((1, 4), np.float32), height)

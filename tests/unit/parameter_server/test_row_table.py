@@ -1,19 +1,14 @@
-"""Tables that travel by rows: the bits of one process, and what the original got wrong (B15, B16, B23, B48)."""
+"""Tables that travel by rows: the bits of one process, and what the original got wrong (B15, B16, B23)."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from rows_job import RATE, TABLES, OneProcess, RowsJob, drawn_gradients, first_values
+from rows_job import RATE, OneProcess, RowsJob, drawn_gradients, first_values, one_table, rows_of
 
-from fleet_mpi.arrays import Rows
-from fleet_mpi.errors import FleetError, PeerLost, UsageError
+from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, recipe
-from fleet_mpi.parameter_server.row_routes import Route
 from fleet_mpi.parameter_server.row_table import RowTableDescription
-from fleet_mpi.placement import Shard, Variable, place
-from fleet_mpi.wire import protocol
+from fleet_mpi.placement import Shard
 from fleet_mpi.wire.protocol import Channel, Header, Kind
 
 RECIPES = {
@@ -31,19 +26,10 @@ CUTS = [(1, "RoundRobin", True), (2, "RoundRobin", True), (3, "HashName", True),
         (7, "RoundRobin", False)]
 
 
-def one_table(job_options=None, shape=(50, 4), made=None):
-    """A job with one table of zeros, and nothing else."""
-    return RowsJob(dense=(), tables=(Variable("table", shape),), made=made, **(job_options or {}))
-
-
 def push(job, *rows):
     """One round with one Rows or None per worker."""
     job.round([{"table": one} for one in rows])
     return job.values()["table"]
-
-
-def rows_of(ids, values, height=50):
-    return Rows(np.array(ids), np.array(values, np.float32).reshape(len(ids), -1) * np.ones((1, 4), np.float32), height)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -78,66 +64,6 @@ def test_b15_gradients_of_a_row_that_repeats_are_summed():
     np.testing.assert_allclose(after[[49, 3], 0], [-RATE * 8, -RATE * 2], rtol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", (50, -1, 2 ** 40))
-def test_b48_an_id_out_of_range_is_refused_before_anything_is_sent(wrong):
-    job = one_table({"servers": 2, "min_block_size": 60})
-    client, said = job.clients[0], f"table 'table': id {wrong} at position 1 of 2 .* 0 <= id < 50"
-    with pytest.raises(IndexError, match=said) as caught:
-        client.pull_rows({0: np.array([3, wrong])})
-    with pytest.raises(FleetError, match=said):
-        client.push_pull([rows_of([3, wrong], [1.0, 1.0])])
-    assert isinstance(caught.value, UsageError) and not job.network.sent
-
-
-@settings(max_examples=30)
-@given(servers=st.integers(1, 4), method=st.sampled_from(["RoundRobin", "HashName", "Balanced"]),
-       ids=st.lists(st.lists(st.integers(0, 59), max_size=30), min_size=3, max_size=3))
-def test_pulled_rows_come_in_the_callers_order(servers, method, ids):
-    job, values = RowsJob(servers, method=method, min_block_size=60), first_values()
-    job.fill(values)
-    found = job.clients[0].pull_rows({number: np.array(one, np.int64) for number, one in enumerate(ids)})
-    for number, table in enumerate(TABLES):
-        np.testing.assert_array_equal(found[number], values[table.name][ids[number]].reshape(-1, table.shape[1]))
-
-
-def test_rows_are_put_into_the_arrays_given_one_behind_the_other():
-    job, values = RowsJob(), first_values()
-    job.fill(values)
-    outs = [np.empty((2, 1, 9), np.float32), np.empty((3, 9), np.float32)]
-    job.clients[0].pull_rows({0: np.array([7, 4999, 7, 0, 1])}, {0: outs})
-    np.testing.assert_array_equal(outs[0][:, 0], values["items"][[7, 4999]])
-    np.testing.assert_array_equal(outs[1], values["items"][[7, 0, 1]])
-
-
-def test_a_pull_is_one_request_to_each_server_that_has_rows_of_it():
-    job = RowsJob(3)
-    job.fill(first_values())
-    everywhere = {number: np.arange(table.shape[0]) for number, table in enumerate(TABLES)}
-    job.clients[0].pull_rows(everywhere)
-    assert {key: count for key, count in job.network.sent.items() if key[2] != Channel.REPLY} == {
-        (3, server, Channel.REQUEST): 1 for server in range(3)}
-    before = sum(job.network.sent.values())
-    job.clients[0].pull_rows({0: np.array([17, 17, 18])})
-    assert sum(job.network.sent.values()) == before + 2
-    job.clients[0].pull_rows({0: np.array([], np.int64)})
-    assert sum(job.network.sent.values()) == before + 2
-
-
-def test_long_requests_and_answers_go_in_pieces(monkeypatch):
-    monkeypatch.setattr(protocol, "PIECE", 4096)
-    values, gradients = first_values(), drawn_gradients(2, 5)
-    whole, pieces = RowsJob(2, 2), RowsJob(2, 2, largest=1024)
-    for job in (whole, pieces):
-        job.fill(values)
-        job.round(gradients)
-    for name, array in whole.values().items():
-        np.testing.assert_array_equal(array, pieces.values()[name])
-    for channel in (Channel.REQUEST_BODY, Channel.REPLY_BODY):
-        few, many = (sum(count for key, count in job.network.sent.items() if key[2] == channel)
-                     for job in (whole, pieces))
-        assert many > 20 * few > 0
-
-
 def test_rows_that_no_worker_brought_move_as_with_a_zero_gradient():
     job = one_table(made=recipe("momentum", "lr", mu=0.5))
     push(job, rows_of([5], [8.0]))
@@ -149,23 +75,6 @@ def test_a_worker_that_left_is_not_in_the_mean():
     push(job, rows_of([5], [8.0]), rows_of([5], [8.0]))
     job.leave(1)
     np.testing.assert_allclose(push(job, rows_of([5], [8.0]))[5], -RATE * 16)
-
-
-@settings(max_examples=40)
-@given(height=st.integers(1, 60), servers=st.integers(1, 4), method=st.sampled_from(["RoundRobin", "HashName"]),
-       ids=st.lists(st.integers(0, 59), max_size=40), seed=st.integers(0, 9))
-def test_the_parts_of_a_row_gradient_are_all_of_it_each_with_its_server(height, servers, method, ids, seed):
-    placed = place([Variable("table", (height, 4))], servers, method, min_block_size=20)
-    described = RowTableDescription("table", (height, 4), "float32", placed.of_variable("table"), recipe("sgd"))
-    ids = np.array(ids, np.int64) % height
-    rows = Rows(ids, np.random.default_rng(seed).normal(size=(len(ids), 4)).astype("f4"), height)
-    back = np.full((height, 4), 0, np.float32)
-    for server, (local, values) in enumerate(Route(described, servers).cut(rows)):
-        assert len(np.unique(local)) == len(local)
-        for shard, begin in described.of_server(server):
-            here = (local >= begin) & (local < begin + shard.rows)
-            back[local[here] - begin + shard.row_begin] = values[here]
-    np.testing.assert_array_equal(back, rows.to_dense())
 
 
 def table_with_two_shards(made):
@@ -199,12 +108,6 @@ def test_a_number_of_the_whole_table_moves_on_once_per_update():
 def test_adagrad_starts_from_the_given_moment():
     table = table_with_two_shards(recipe("adagrad", "lr", initial_accumulator_value=0.25))
     np.testing.assert_array_equal(table.state("table", 0, "moment"), np.full((2, 4), 0.25, np.float32))
-
-
-def test_a_row_gradient_of_another_type_is_refused():
-    job = one_table()
-    with pytest.raises(UsageError, match="table 'table' is float32, its row gradient float64"):
-        job.clients[0].push_pull([Rows(np.array([1]), np.ones((1, 4)), 50)])
 
 
 def asked_with(job, counts, ids, kind=Kind.PULL_ROWS):
