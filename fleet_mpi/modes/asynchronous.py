@@ -23,8 +23,9 @@ can be told (the names are those of ``a_sync_configs`` and of the original's com
 ``min_send_grad_num_before_recv``
     With ``independent_recv_thread``: ask for parameters when more batches than this were sent since the last time.
 
-At the end everything is sent and its application waited for. Every push has the number of its batches with it,
-by which schedules move on.
+Parameters that come apart are older the more a worker may have unsent and under way: where steps are short beside
+messages, a short queue and few requests keep it from running ahead. At the end everything is sent and its application
+waited for. Every push has the number of its batches with it, by which schedules move on.
 """
 
 import time
