@@ -9,12 +9,16 @@ LOG_EVERY_S = 2.0
 
 
 class Progress:
-    """Shows what it is told from time to time, with the samples per second since it was last shown."""
+    """Shows what it is told from time to time, with the samples per second since it was last shown.
 
-    def __init__(self, stream=None, clock=time.monotonic):
+    ``name`` says who speaks where several processes share a terminal; their lines are not rewritten.
+    """
+
+    def __init__(self, name="", stream=None, clock=time.monotonic):
         self.stream = stream or sys.stdout
         self.clock = clock
-        self.rewrites = self.stream.isatty()
+        self.prefix = name and f"{name}: "
+        self.rewrites = self.stream.isatty() and not name
         self.samples = 0
         self.shown_at = clock()
         self.text = ""
@@ -33,14 +37,14 @@ class Progress:
         if self.rewrites and self.text:
             self.stream.write("\n")
         if text:
-            self.stream.write(text + "\n")
+            self.stream.write(f"{self.prefix}{text}\n")
         self.stream.flush()
         self.text, self.shown_at = "", self.clock()
 
     def _show(self):
         now = self.clock()
         rate = self.samples / max(now - self.shown_at, 1e-9)
-        line = f"{self.text}  {rate:,.0f} samples/s"
+        line = f"{self.prefix}{self.text}  {rate:,.0f} samples/s"
         # Back to the line's start, and clear what a longer line left behind.
         self.stream.write(f"\r{line}\x1b[K" if self.rewrites else line + "\n")
         self.stream.flush()

@@ -1,4 +1,7 @@
-"""LeNet on MNIST digits: two convolutions with pooling, one dense layer, Adam."""
+"""LeNet on MNIST digits: two convolutions with pooling, one dense layer, Adam.
+
+With several workers each has its share of the images, tests all by itself, and ends when it is satisfied.
+"""
 
 import argparse
 import sys
@@ -6,6 +9,7 @@ import sys
 import numpy as np
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
 
 
@@ -26,28 +30,32 @@ def network():
 def main(argv=None):
     """Train and test after every pass; returns 0 once the test accuracy is good enough, else 1."""
     options = _options(argv)
+    job = training.job(options)
     image, label, _, loss, accuracy = network()
     test_program = fluid.default_main_program().clone(for_test=True)
-    fluid.optimizer.Adam(learning_rate=options.learning_rate).minimize(loss)
-    train = paddle.batch(paddle.reader.shuffle(_first(paddle.dataset.mnist.train(), options.samples), buf_size=2000),
-                         batch_size=options.batch_size, drop_last=True)
-    test = paddle.batch(paddle.dataset.mnist.test(), batch_size=500)
+    job.minimize(fluid.optimizer.Adam(learning_rate=options.learning_rate), loss)
+    if job.is_server:
+        return job.serve()
+    samples = job.share(_first(paddle.dataset.mnist.train(), options.samples))
+    train = paddle.batch(paddle.reader.shuffle(samples, buf_size=2000), batch_size=options.batch_size, drop_last=True)
+    test = paddle.batch(_first(paddle.dataset.mnist.test(), options.test_samples), batch_size=500)
 
     place = fluid.CPUPlace()
     feeder = fluid.DataFeeder(feed_list=[image, label], place=place)
     exe = fluid.Executor(place)
-    exe.run(fluid.default_startup_program())
-    progress = Progress()
+    job.start(exe)
+    progress, reached = Progress(job.name), 0.0
     for number in range(options.passes):
         for batch in train():
-            values = exe.run(feed=feeder.feed(batch), fetch_list=[loss, accuracy])
+            values = exe.run(job.program, feed=feeder.feed(batch), fetch_list=[loss, accuracy])
             progress.step("pass %d/%d  loss %.4f  accuracy %.3f" % (number + 1, options.passes, *map(float, values)),
                           len(batch))
         reached = _test_accuracy(exe, test_program, feeder, test, accuracy)
         progress.end(f"pass {number + 1}: test accuracy {reached:.4f}")
         if reached >= options.good_accuracy:
-            return 0
-    return 1
+            break
+    job.finish(exe)
+    return 0 if reached >= options.good_accuracy else 1
 
 
 def _first(reader, samples):
@@ -70,7 +78,9 @@ def _options(argv):
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--learning-rate", type=float, default=0.001)
     parser.add_argument("--samples", type=int, default=0, metavar="N", help="train on the first N only; 0: all")
+    parser.add_argument("--test-samples", type=int, default=0, metavar="N", help="test on the first N only; 0: all")
     parser.add_argument("--good-accuracy", type=float, default=0.95, help="end when the test set reaches this")
+    training.add_options(parser, api="fleet")
     return parser.parse_args(argv)
 
 

@@ -2,6 +2,8 @@
 
 ``present``: 13 numbers and 26 texts, each hashed to a row of one shared table. Learns on synthetic lines.
 ``first``: two lists of ids of any size; the labels are random, so there is nothing to learn (loss near 0.69).
+
+With several workers each has its share of the samples; what they count in the test is added up.
 """
 
 import argparse
@@ -12,7 +14,11 @@ import numpy as np
 
 from fleet_mpi import fluid, paddle
 from fleet_mpi.data.sets import ctr, random_clicks
+from fleet_mpi.errors import NotBuilt
+from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
+from fleet_mpi.paddle.distributed.fleet import metrics as fleet_metrics
+from fleet_mpi.paddle.distributed.fleet.utils.ps_util import DistributedInfer
 
 DENSE_FEATURES = 13
 SLOTS = 26
@@ -126,51 +132,72 @@ def main(argv=None):
     """Train one of the versions; returns an exit code."""
     options = _options(argv)
     paddle.enable_static()
-    return train_present(options) if options.version == "present" else train_first(options)
+    job = training.job(options)
+    if options.version == "first" and not job.is_alone:
+        raise NotBuilt("the first version's tables take ids of any size, which tables on servers do not yet: train it "
+                       "in one process, or the present version with servers")
+    model = network() if options.version == "present" else first_network()
+    job.minimize(paddle.optimizer.SGD(learning_rate=options.learning_rate), model.loss)
+    if job.is_server:
+        return job.serve()
+    exe, progress = paddle.static.Executor(paddle.CPUPlace()), Progress(job.name)
+    job.start(exe)
+    work = train_present if options.version == "present" else train_first
+    code = work(job, exe, model, progress, options)
+    job.finish(exe)
+    return code
 
 
-def train_present(options):
+def train_present(job, exe, model, progress, options):
     """Train on Criteo lines, then test on others; 0 when the test AUC is above that of guessing."""
-    model = network()
-    test_program = fluid.default_main_program().clone(for_test=True)
-    samples = ctr.train(options.data, synthetic_count=options.samples)
-    exe, progress = _train(model, samples, options)
-
+    _train(job, exe, model, ctr.train(options.data, synthetic_count=options.samples), progress, options)
     _forget(model.states)
-    feeder = fluid.DataFeeder(feed_list=model.feeds)
-    for batch in paddle.batch(ctr.test(options.data), options.batch_size)():
-        values = exe.run(test_program, feed=feeder.feed(batch), fetch_list=list(model.metrics.values()))
-    tested = dict(zip(model.metrics, map(float, values)))
-    progress.end("test: " + "  ".join(f"{name} {value:.4f}" for name, value in tested.items()))
-    return 0 if tested["auc"] > 0.5 else 1
+    # Built a second time, under the same names: it finds the parameters in the scope, or on the servers.
+    program, startup = paddle.static.Program(), paddle.static.Program()
+    with paddle.static.program_guard(program, startup), fluid.unique_name.guard():
+        tested = network()
+    program = DistributedInfer(main_program=program, startup_program=startup).get_dist_infer_program()
+    feeder = fluid.DataFeeder(feed_list=tested.feeds, program=program)
+    for batch in paddle.batch(job.share(ctr.test(options.data)), options.batch_size)():
+        exe.run(program, feed=feeder.feed(batch))
+    values = _of_all_workers(job, tested.states)
+    progress.end("test: " + "  ".join(f"{name} {value:.4f}" for name, value in values.items()))
+    return 0 if values["auc"] > 0.5 else 1
 
 
-def train_first(options):
+def _of_all_workers(job, states):
+    """Metrics by name, from what all workers have counted."""
+    _, _, positives, negatives, right, total, absolute, squared = states
+    # Three groups of metrics have counted every sample.
+    samples = fleet_metrics.sum(total, util=job)[0] / 3
+    return {"auc": fleet_metrics.auc(positives, negatives, util=job),
+            "acc": fleet_metrics.sum(right, util=job)[0] / samples,
+            "mae": fleet_metrics.sum(absolute, util=job)[0] / samples,
+            "rmse": (fleet_metrics.sum(squared, util=job)[0] / samples) ** 0.5}
+
+
+def train_first(job, exe, model, progress, options):
     """Train on random ids and labels: 0 when it ran."""
-    _, progress = _train(first_network(), random_clicks.data_reader(options.samples), options)
+    _train(job, exe, model, random_clicks.data_reader(options.samples), progress, options)
     progress.end("random labels: a loss near 0.693 is all there is to reach")
     return 0
 
 
-def _train(model, samples, options):
-    """Passes over the samples through a loader that feeds by itself."""
-    paddle.optimizer.SGD(learning_rate=options.learning_rate).minimize(model.loss)
+def _train(job, exe, model, samples, progress, options):
+    """Passes over this worker's samples, through a loader that feeds by itself."""
     loader = paddle.io.DataLoader.from_generator(feed_list=model.feeds, capacity=64, iterable=False)
-    loader.set_sample_generator(samples, batch_size=options.batch_size, drop_last=True, places=paddle.CPUPlace())
-    exe = paddle.static.Executor(paddle.CPUPlace())
-    exe.run(paddle.static.default_startup_program())
-    progress = Progress()
+    loader.set_sample_generator(job.share(samples), batch_size=options.batch_size, drop_last=True,
+                                places=paddle.CPUPlace())
     for number in range(options.passes):
         loader.start()
         try:
             while True:
-                loss, auc = exe.run(fetch_list=[model.loss, model.metrics["auc"]])
+                loss, auc = exe.run(job.program, fetch_list=[model.loss, model.metrics["auc"]])
                 progress.step("pass %d/%d  loss %.4f  auc so far %.4f" % (number + 1, options.passes, loss, auc),
                               options.batch_size)
         except paddle.core.EOFException:
             loader.reset()
     progress.end()
-    return exe, progress
 
 
 def _forget(states):
@@ -191,6 +218,7 @@ def _options(argv):
     parser.add_argument("--learning-rate", type=float,
                         help="of SGD (default 0.1; first: 0.01); the guides' 0.0001 needs far more samples")
     parser.add_argument("--data", metavar="PATH", help="a file or folder of Criteo lines, for the present version")
+    training.add_options(parser, api="fleet2")
     options = parser.parse_args(argv)
     samples, batch_size, rate = (20000, 512, 0.1) if options.version == "present" else (1000, 4, 0.01)
     options.samples = options.samples or samples

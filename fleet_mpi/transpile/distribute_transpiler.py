@@ -6,7 +6,7 @@ place. Which process runs which program is known when it runs; until then nothin
 
 import functools
 
-from fleet_mpi import cluster
+from fleet_mpi import cluster, settings
 from fleet_mpi.errors import NotBuilt, UnknownName, UsageError, nearest
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.transpile.distributing import distribute, rewrite
@@ -38,12 +38,12 @@ class DistributeTranspilerConfig:
 
 
 class ServerRuntimeConfig:
-    """Thread numbers of the original's servers; over MPI they mean nothing."""
+    """Thread numbers of the original's servers, as the environment has them; over MPI they mean nothing."""
 
     def __init__(self):
-        self._rpc_send_thread_num = 12
-        self._rpc_get_thread_num = 12
-        self._rpc_prefetch_thread_num = 12
+        self._rpc_send_thread_num = settings.get("FLAGS_rpc_send_thread_num")
+        self._rpc_get_thread_num = settings.get("FLAGS_rpc_get_thread_num")
+        self._rpc_prefetch_thread_num = settings.get("FLAGS_rpc_prefetch_thread_num")
 
 
 # The argument list of ``transpile`` before 0.13.
@@ -87,7 +87,8 @@ class DistributeTranspiler:
         self.trainer_id = trainer_id or 0
         self.origin_program = program or default_main_program()
         self.startup_program = startup_program or default_startup_program()
-        self.trainers = len(trainers.split(",")) if isinstance(trainers, str) else trainers
+        by_endpoints = isinstance(trainers, str) and self.config.mode != "pserver"
+        self.trainers = len(trainers.split(",")) if by_endpoints else trainers
         self.pserver_endpoints = [one.strip() for one in pservers.split(",")] if isinstance(pservers, str) else []
         self.sync_mode = sync_mode and self.config.sync_mode
         self.current_endpoint = current_endpoint

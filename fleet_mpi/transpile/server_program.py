@@ -7,10 +7,14 @@ do not depend on the number of servers.
 
 import numpy as np
 
+from fleet_mpi import settings
 from fleet_mpi.program.operator import ROLE, Operator
 from fleet_mpi.program.program import Program
 from fleet_mpi.program.types import Role
+from fleet_mpi.transpile.reading import reads_and_writes
 
+# The name's end of a variable that is made whole to be cut.
+WHOLE = ".whole"
 MODE_NUMBERS = {"sync": 0, "async": 1, "half_async": 2, "geo": 3, "delay_compensated": 1, "bounded_staleness": 1}
 
 
@@ -32,11 +36,15 @@ def server_program(distribution, server, updates, endpoint):
         "optimize_blocks": blocks, "grad_to_block_id": grad_to_block, "lr_decay_block_id": rate_block,
         "sparse_grad_to_param": [f"{distribution.gradients[one.name]}:{one.name}"
                                  for one in distribution.row_placement.variables],
-        "dc_asgd": distribution.mode == "delay_compensated", "rpc_send_thread_num": 12, "rpc_get_thread_num": 12,
-        "rpc_prefetch_thread_num": 12, ROLE: int(Role.RPC)}))
+        "dc_asgd": distribution.mode == "delay_compensated", **_thread_numbers(), ROLE: int(Role.RPC)}))
     program._distribution, program._server = distribution, server
     program.touch()
     return program
+
+
+def _thread_numbers():
+    """What the original's servers had threads for; shown, without effect here."""
+    return {f"rpc_{what}_thread_num": settings.get(f"FLAGS_rpc_{what}_thread_num") for what in ("send", "get", "prefetch")}
 
 
 def shards_of(distribution, server):
@@ -126,51 +134,66 @@ def server_startup(distribution, server):
     """The program that gives a server's shards and states their first values."""
     source, program = distribution.startup_source, Program()
     program.random_seed = source.random_seed
-    block = program.global_block()
-    makers = _makers(source.global_block())
+    starting = _Starting(source.global_block(), program.global_block())
     for shard in shards_of(distribution, server):
-        _start_variable(block, makers, shard.variable, shard.variable + _suffix(shard), shard)
+        starting.add(shard.variable, shard.variable + _suffix(shard), shard)
         for _, state in distribution.recipes[shard.variable].states:
-            _start_variable(block, makers, state, state_name(state, shard, distribution), shard)
-    wanted = _rate_variables(distribution)
-    for name in wanted:
-        for op, var in makers.get(name, ()):
-            if not block.has_var(name):
-                var.copy_to(block)
-            block.ops.append(Operator(block, op.type, op.inputs, op.outputs, dict(op.attrs), op.site))
+            starting.add(state, state_name(state, shard, distribution), shard)
+    for name in _rate_variables(distribution):
+        starting.add_whole(name)
     program.touch()
     return program
 
 
 def _rate_variables(distribution):
     """Rates, and what schedules keep from step to step."""
-    names = set(distribution.rate_dtypes)
-    if distribution.rate_program is not None:
-        names |= {name for op in distribution.rate_program.global_block().ops for name in op.input_arg_names}
+    names, program = set(distribution.rate_dtypes), distribution.rate_program
+    if program is not None:
+        names = names.union(*(reads_and_writes(program, op)[0] for op in program.global_block().ops))
     return sorted(names)
 
 
-def _makers(block):
-    """{variable: [(op, variable)]}: the ops that give it its first value, in order."""
-    found = {}
-    for op in block.ops:
-        for name in op.output_arg_names:
-            found.setdefault(name, []).append((op, block.var(name)))
-    return found
+class _Starting:
+    """A server's startup program in the making: ops of the whole program's, cut to shards."""
 
+    def __init__(self, source, block):
+        self.source, self.block = source, block
+        self.makers, self.done = {}, set()
+        for op in source.ops:
+            for name in op.output_arg_names:
+                self.makers.setdefault(name, []).append(op)
 
-def _start_variable(block, makers, name, new, shard):
-    """Add the ops that draw one shard of a variable (or of a state that is as the variable)."""
-    for op, var in makers.get(name, ()):
-        is_whole = int(np.prod(var.shape, dtype=np.int64)) == 1 and shard.size != 1 or shard.name == shard.variable
-        shape = list(var.shape) if is_whole else list(shard.shape)
-        block.create_var(name=new, shape=shape, dtype=var.dtype, persistable=True, type=var.type)
-        if is_whole:
-            made = Operator(block, op.type, op.inputs, _outputs(op, name, new),
-                            {**op.attrs, "random_name": name}, op.site)
-            block.ops.append(made)
-        else:
-            block.ops += _cut(block, op, var, name, new, shard)
+    def add_whole(self, name):
+        """Copy the ops that make a variable, under its own name, and all that lead to it."""
+        if name in self.done:
+            return
+        self.done.add(name)
+        for op in self.makers.get(name, ()):
+            self._add_inputs(op)
+            if not self.block.has_var(name):
+                self.source.var(name).copy_to(self.block)
+            self._append(op, op.outputs, dict(op.attrs))
+
+    def add(self, name, new, shard):
+        """Add the ops that draw one shard of a variable (or of a state that is as the variable)."""
+        for op in self.makers.get(name, ()):
+            self._add_inputs(op)
+            var = self.source.var(name)
+            is_one_number = int(np.prod(var.shape, dtype=np.int64)) == 1
+            is_whole = is_one_number and shard.size != 1 or shard.name == shard.variable
+            shape = list(var.shape) if is_whole else list(shard.shape)
+            self.block.create_var(name=new, shape=shape, dtype=var.dtype, persistable=True, type=var.type)
+            if is_whole:
+                self._append(op, _outputs(op, name, new), {**op.attrs, "random_name": name})
+            else:
+                self.block.ops += _cut(self.block, op, var, name, new, shard)
+
+    def _add_inputs(self, op):
+        for name in op.input_arg_names:
+            self.add_whole(name)
+
+    def _append(self, op, outputs, attrs):
+        self.block.ops.append(Operator(self.block, op.type, op.inputs, outputs, attrs, op.site))
 
 
 def _cut(block, op, var, name, new, shard):
@@ -185,8 +208,9 @@ def _cut(block, op, var, name, new, shard):
         values = np.asarray(op.attrs["values"]).reshape(-1)[shard.offset:shard.offset + shard.size]
         return [Operator(block, op.type, {}, outputs,
                          {**op.attrs, "shape": list(shard.shape), "values": values}, op.site)]
-    whole = new + ".whole"
-    block.create_var(name=whole, shape=var.shape, dtype=var.dtype)
+    whole = new + WHOLE
+    # Persistable, as the variable is: what is drawn depends on it. A server that has its shard forgets the whole.
+    block.create_var(name=whole, shape=var.shape, dtype=var.dtype, persistable=True)
     attrs = {"axes": [0], "starts": [shard.row_begin], "ends": [shard.row_begin + shard.rows]}
     return [Operator(block, op.type, op.inputs, _outputs(op, name, whole), {**op.attrs, "random_name": name}, op.site),
             Operator(block, "slice", {"Input": [whole]}, {"Out": [new]}, attrs)]

@@ -35,7 +35,7 @@ def clock():
 
 def test_a_terminal_gets_one_line_rewritten(clock):
     screen = Screen(True)
-    progress = Progress(screen, clock)
+    progress = Progress("", screen, clock)
     for step in range(2):
         clock.now += 1.0
         progress.step(f"step {step}", 50)
@@ -45,7 +45,7 @@ def test_a_terminal_gets_one_line_rewritten(clock):
 
 def test_elsewhere_a_line_comes_every_two_seconds_with_the_rate_since_the_last(clock):
     screen = Screen(False)
-    progress = Progress(screen, clock)
+    progress = Progress("", screen, clock)
     for step in range(5):
         clock.now += 1.0
         progress.step(f"step {step}", 30)
@@ -55,5 +55,14 @@ def test_elsewhere_a_line_comes_every_two_seconds_with_the_rate_since_the_last(c
 
 def test_an_end_without_steps_says_only_its_text(clock):
     screen = Screen(True)
-    Progress(screen, clock).end("nothing to do")
+    Progress("", screen, clock).end("nothing to do")
     assert screen.getvalue() == "nothing to do\n"
+
+
+def test_a_name_says_who_speaks_and_leaves_other_lines_alone(clock):
+    screen = Screen(True)
+    progress = Progress("worker 1", screen, clock)
+    clock.now += 3.0
+    progress.step("step 0", 30)
+    progress.end("done")
+    assert screen.getvalue() == "worker 1: step 0  10 samples/s\nworker 1: done\n"

@@ -1,0 +1,229 @@
+"""What makes an example one process of a job: who it is, how parameters move, which samples are its own.
+
+The guides show three ways to the same training: the transpiler, the fleet of 1.x and the fleet of 2.x. Each is a
+class here, with the calls in the order that its guide has; ``job(options)`` picks one. A process that was started
+alone trains as if none of this were there.
+"""
+
+import itertools
+
+import numpy as np
+
+from fleet_mpi import fluid, settings
+from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker
+from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet1
+from fleet_mpi.paddle.distributed import fleet as fleet2
+
+MODES = ("sync", "async", "half_async", "geo", "dc_asgd", "bounded_staleness")
+
+
+class Alone:
+    """One process, which keeps its parameters itself."""
+
+    is_alone, is_server = True, False
+    worker, workers = 0, 1
+    name = ""
+
+    def __init__(self, options, role):
+        self.options, self.role = options, role
+        self.program = fluid.default_main_program()
+
+    def minimize(self, optimizer, loss):
+        """Let the program of the loss train; from here on ``program`` is what to run."""
+        optimizer.minimize(loss)
+
+    def start(self, exe):
+        """Give the parameters their first values."""
+        exe.run(fluid.default_startup_program())
+
+    def save(self, exe, folder):
+        """Save the parameters and the optimizer's state."""
+        fluid.io.save_persistables(exe, folder, self.program)
+
+    def finish(self, exe):
+        """Training is over."""
+
+    def share(self, reader):
+        """A reader of this worker's samples: every so many, so that shares are equal but for one sample."""
+        return lambda: itertools.islice(reader(), self.worker, None, self.workers)
+
+    def all_reduce(self, input, mode="sum"):
+        """The workers' arrays combined; a job can stand for ``util`` in ``fleet.metrics``."""
+        return np.asarray(input)
+
+
+class _Among(Alone):
+    """One process of several."""
+
+    is_alone = False
+
+    def __init__(self, options, role):
+        super().__init__(options, role)
+        self.join()
+        self.is_server = role.is_server()
+        self.worker, self.workers = role.worker_index(), role.worker_num()
+        self.name = f"worker {self.worker}" if self.workers > 1 else ""
+
+    def join(self):
+        """Meet the other processes."""
+        self.role.generate_role()
+
+    def serve(self):
+        """Keep parameters until all workers have left; returns an exit code. For servers, after ``minimize``."""
+        raise NotImplementedError
+
+    def all_reduce(self, input, mode="sum"):
+        """The workers' arrays combined."""
+        output = np.array(input)
+        self.role.all_reduce_worker(np.asarray(input), output, mode)
+        return output
+
+
+class ThroughTranspiler(_Among):
+    """``fluid.DistributeTranspiler``: a program for workers, one for each server."""
+
+    def minimize(self, optimizer, loss):
+        """Let the program train, then split it."""
+        super().minimize(optimizer, loss)
+        self.transpiler = fluid.DistributeTranspiler(config=config_for(self.options))
+        self.transpiler.transpile(trainer_id=self.worker, pservers=",".join(self.role.get_pserver_endpoints()),
+                                  trainers=self.workers, sync_mode=self.options.mode == "sync")
+        if not self.is_server:
+            self.program = self.transpiler.get_trainer_program()
+
+    def serve(self):
+        """Run the program of this server."""
+        endpoint = self.role.get_pserver_endpoints()[self.role.server_index()]
+        program = self.transpiler.get_pserver_program(endpoint)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(self.transpiler.get_startup_program(endpoint, program))
+        exe.run(program)
+        return 0
+
+    def finish(self, exe):
+        """Tell the servers that this worker is done."""
+        exe.close()
+
+
+class ThroughFleet(_Among):
+    """The fleet of 1.x: connect, then take the servers' values with the startup program."""
+
+    def join(self):
+        """Meet the other processes."""
+        fleet1.init(self.role)
+
+    def minimize(self, optimizer, loss):
+        """Let the program train with servers."""
+        fleet1.distributed_optimizer(optimizer, config_for(self.options)).minimize(loss)
+        self.program = fleet1.main_program
+
+    def serve(self):
+        """Keep parameters."""
+        fleet1.init_server()
+        fleet1.run_server()
+        return 0
+
+    def start(self, exe):
+        """Connect to the servers."""
+        fleet1.init_worker()
+        exe.run(fleet1.startup_program)
+
+    def save(self, exe, folder):
+        """Save what the servers have: the first worker does it for all."""
+        fleet1.save_persistables(exe, folder)
+
+    def finish(self, exe):
+        """Tell the servers that this worker is done."""
+        fleet1.stop_worker()
+
+
+class ThroughFleet2(_Among):
+    """The fleet of 2.x: first values come from worker 0."""
+
+    def join(self):
+        """Meet the other processes."""
+        fleet2.init(self.role)
+
+    def minimize(self, optimizer, loss):
+        """Let the program train with servers."""
+        fleet2.distributed_optimizer(optimizer, strategy_for(self.options)).minimize(loss)
+
+    def serve(self):
+        """Keep parameters."""
+        fleet2.init_server()
+        fleet2.run_server()
+        return 0
+
+    def start(self, exe):
+        """Draw first values, and connect to the servers."""
+        exe.run(fluid.default_startup_program())
+        fleet2.init_worker()
+
+    def save(self, exe, folder):
+        """Save what the servers have: the first worker does it for all."""
+        fleet2.save_persistables(exe, folder)
+
+    def finish(self, exe):
+        """Tell the servers that this worker is done."""
+        fleet2.stop_worker()
+
+
+APIS = {"transpiler": ThroughTranspiler, "fleet": ThroughFleet, "fleet2": ThroughFleet2}
+
+
+def add_options(parser, api):
+    """The options that only several processes look at; ``api`` is the default of ``--api``."""
+    group = parser.add_argument_group("several processes (mpirun -np N, or python -m fleet_mpi.launch)")
+    group.add_argument("--api", choices=list(APIS), default=api, help="transpiler, fleet of 1.x, or fleet of 2.x")
+    group.add_argument("--mode", choices=MODES, default="sync", help="when parameters move")
+    group.add_argument("--k-steps", type=int, default=10, metavar="K", help="geo: steps between two exchanges")
+    group.add_argument("--staleness", type=int, default=2, metavar="S",
+                       help="bounded_staleness: how many steps workers may be apart")
+
+
+def job(options):
+    """What this process is: alone, or a server or a worker of several processes."""
+    role = _role()
+    kind = APIS[options.api] if role.worker_num() + role.server_num() > 1 else Alone
+    return kind(options, role)
+
+
+def config_for(options):
+    """How to train, for the transpiler and the fleet of 1.x."""
+    config = fluid.DistributeTranspilerConfig()
+    config.sync_mode = options.mode == "sync"
+    config.runtime_split_send_recv = options.mode == "async"
+    config.half_async = options.mode == "half_async"
+    config.enable_dc_asgd = options.mode == "dc_asgd"
+    if options.mode == "geo":
+        config.geo_sgd_mode, config.geo_sgd_need_push_nums = True, options.k_steps
+    if options.mode == "bounded_staleness":
+        config.staleness = options.staleness
+    return config
+
+
+def strategy_for(options):
+    """How to train, for the fleet of 2.x; it has switches for three modes, and takes 1.x's options for the others."""
+    if options.mode not in ("sync", "async", "geo"):
+        return config_for(options)
+    strategy = fleet2.DistributedStrategy()
+    strategy.a_sync = options.mode != "sync"
+    if options.mode == "geo":
+        strategy.a_sync_configs = {"k_steps": options.k_steps}
+    return strategy
+
+
+def _role():
+    """Who this process is: from the variables of the oldest guide, from PaddleCloud's, or from its rank."""
+    addresses = [one.strip() for one in settings.get("PADDLE_PSERVER_IPS").split(",") if one.strip()]
+    if not addresses:
+        return PaddleCloudRoleMaker()
+    port = settings.get("PADDLE_PSERVER_PORT")
+    servers = [f"{address}:{port}" for address in addresses]
+    own = settings.get("PADDLE_CURRENT_IP") or settings.get("PADDLE_CURRENT_IPP")
+    serves = settings.get("PADDLE_TRAINING_ROLE") == "PSERVER"
+    if serves and own not in addresses:
+        raise EnvironmentProblem(f"PADDLE_CURRENT_IP={own!r} is not among PADDLE_PSERVER_IPS={','.join(addresses)}")
+    number = addresses.index(own) if serves else max(0, settings.get("PADDLE_TRAINER_ID"))
+    return UserDefinedRoleMaker(number, Role.SERVER if serves else Role.WORKER, settings.get("PADDLE_TRAINERS"), servers)
