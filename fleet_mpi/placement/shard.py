@@ -29,8 +29,3 @@ class Shard(NamedTuple):
     def gradient_name(self, suffix=""):
         """The name under which the gradient of this shard travels, e.g. ``w@GRAD.block1``; a worker's suffix follows."""
         return f"{self.variable}@GRAD{self.name[len(self.variable):]}{suffix}"
-
-
-def block_name(variable, block, blocks):
-    """A variable that is not cut keeps its name; the pieces of one that is are counted."""
-    return variable if blocks == 1 else f"{variable}.block{block}"

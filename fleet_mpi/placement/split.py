@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fleet_mpi.placement.shard import block_name
-
 # Loading the compiled rule takes longer than cutting this many variables with the plain one (tens of ms).
 FEW = 20_000
 
@@ -91,12 +89,12 @@ class Columns(NamedTuple):
     def as_lists(self, variables):
         """The columns of a Shard up to its server, as Python lists."""
         owners, rows = self.owners.tolist(), self.rows.tolist()
-        shapes = [variable.shape for variable in variables]
-        if len(owners) > len(variables):
-            shapes = [shapes[owner] if count == 1 else (length, *shapes[owner][1:])
-                      for owner, count, length in zip(owners, self.counts.tolist(), rows)]
-        return ([variables[owner].name for owner in owners], self.blocks.tolist(), self.names, self.offsets.tolist(),
-                self.sizes.tolist(), self.row_begins.tolist(), rows, shapes)
+        names, shapes, _ = (list(map(column.__getitem__, owners)) for column in zip(*variables)) \
+            if variables else ([], [], [])
+        for at in np.flatnonzero(self.counts > 1).tolist():
+            shapes[at] = (rows[at], *shapes[at][1:])
+        return (names, self.blocks.tolist(), self.names, self.offsets.tolist(), self.sizes.tolist(),
+                self.row_begins.tolist(), rows, shapes)
 
 
 def columns_of(variables, most, min_block_size):
@@ -120,7 +118,9 @@ def columns_of(variables, most, min_block_size):
 
 
 def _names(variables, owners, blocks, counts):
-    if len(owners) == len(variables):
-        return [variable.name for variable in variables]
-    return [block_name(variables[owner].name, block, count)
-            for owner, block, count in zip(owners.tolist(), blocks.tolist(), counts.tolist())]
+    whole = [variable.name for variable in variables]
+    names = list(map(whole.__getitem__, owners.tolist()))
+    cut_ones = np.flatnonzero(counts > 1)
+    for at, block in zip(cut_ones.tolist(), blocks[cut_ones].tolist()):
+        names[at] = f"{names[at]}.block{block}"
+    return names

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks import engine, floors, inputs, op_times, ours
+from benchmarks import engine, floors, inputs, op_times, ours, placing
 from benchmarks.rounds import Outcome, different_losses
 
 HAS_PEER = importlib.util.find_spec("torch") is not None
@@ -56,3 +56,8 @@ def test_the_time_of_every_op_is_shown(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("sgd") for line in lines)
     assert lines[-1].startswith("a step")
+
+
+def test_placing_is_timed_for_every_method(capsys):
+    assert placing.main(["--variables", "20", "--repeats", "1"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == ["RoundRobin", "HashName", "Balanced"]

@@ -1,5 +1,6 @@
 """Placing: the recorded vectors, what no placement may do whatever it is asked for, and what is refused."""
 
+import gc
 import json
 from pathlib import Path
 
@@ -128,6 +129,18 @@ def test_numpys_own_random_numbers_go_on_as_if_nothing_had_happened_b36():
         for method in METHODS:
             place(MODEL, 3, method, slice_up)
     assert np.array_equal(np.random.rand(3), expected)
+
+
+@pytest.mark.parametrize("is_on", (True, False))
+def test_the_garbage_collector_is_left_as_it_was(is_on):
+    try:
+        gc.enable() if is_on else gc.disable()
+        assert place(MODEL, 3).shards and gc.isenabled() == is_on
+        with pytest.raises(UsageError):
+            place([("w", (-1,))], 3)
+        assert gc.isenabled() == is_on
+    finally:
+        gc.enable()
 
 
 def test_rows_of_a_table_are_whole_and_all_there_b35():
