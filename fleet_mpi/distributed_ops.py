@@ -13,6 +13,7 @@ from fleet_mpi.program.registry import op
 from fleet_mpi.transpile.distribution import Distribution
 
 Distribution.connect = staticmethod(sessions.connect)
+Distribution.disconnect = staticmethod(sessions.disconnect)
 
 
 def nothing_to_infer(k):
@@ -111,7 +112,7 @@ class ListenAndServ:
 
     def run(k):
         """Take the values from the scope, then serve."""
-        distribution = getattr(k.program, "_distribution", None)
+        distribution = k.program._distribution
         if distribution is None:
             raise ProgramError(f"{k.op}: this program was not made by a transpiler in this process; call "
                                f"get_pserver_program again")

@@ -155,6 +155,13 @@ def connect(distribution, scope, link=None):
     return known
 
 
+def disconnect(distribution, scope):
+    """End the session of a scope, if it is one for this distribution."""
+    known = session_of(scope)
+    if known is not None and known.distribution is distribution:
+        known.finish()
+
+
 def serve(distribution, index, scope):
     """Be server number ``index`` until all workers have left; its shards' values come from the scope."""
     job = cluster.join("server", index, distribution.endpoints[index], workers=distribution.workers,

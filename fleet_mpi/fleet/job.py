@@ -6,6 +6,7 @@ import os
 import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops that a worker's and a server's programs have)
 from fleet_mpi import notices, sessions
 from fleet_mpi.checkpoint.distributed import load_rest, load_server, save_inference_model, save_vars
+from fleet_mpi.checkpoint.saving import whole_for_saving
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import strategy, transpiler_strategies
 from fleet_mpi.parameter_server.kept import Contents
@@ -111,15 +112,7 @@ class Job:
     def _saving_whole(self, what):
         """The servers' variables; None on the workers that leave saving to worker 0."""
         self._require(what, self.role.is_worker())
-        session = sessions.session_of(global_scope())
-        if session is None or session.is_over:
-            raise UsageError(f"{what}: this worker is not connected to the servers: call it between init_worker and "
-                             f"stop_worker")
-        session.flush()
-        if self.role.is_first_worker():
-            return Whole(session.client)
-        notices.once(what, f"{what}: worker {self.role.worker_index()} leaves it to worker 0")
-        return None
+        return whole_for_saving(what)
 
     # ------------------------------------------------------------------ a server's life
 

@@ -169,15 +169,21 @@ class Executor:
         run_over_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
     def close(self):
-        """Forget all plans and their memory."""
-        for known in self._compiled.values():
-            made = known()
-            if made is not None and made in made.program._compiled:
+        """Forget all plans and their memory; a worker that trained with this executor says goodbye to its servers."""
+        for made in self._forget():
+            for hook in made.program._at_close:
+                hook(made.scope)
+
+    def _forget(self):
+        found = [made for made in (known() for known in self._compiled.values()) if made is not None]
+        for made in found:
+            if made in made.program._compiled:
                 made.program._compiled.remove(made)
         self._compiled = {}
+        return found
 
     def __del__(self):
-        self.close()
+        self._forget()
 
     def __enter__(self):
         return self

@@ -23,10 +23,12 @@ class Program:
         self._op_role_var = []
         self._device = None
         self._is_distributed = False
+        self._distribution = None  # how it is spread over servers, once it is
         self._fleet_opt = None
         self._heter_pipeline_opt = None
         self._loaders = []
         self._before_run = []  # called with the scope before every run (a learning-rate scheduler's value)
+        self._at_close = []  # called with the scope when an executor that ran it is closed
         self._gradient_clip = None
         self._compiled = []  # what executors keep for this program
 
@@ -148,6 +150,7 @@ def copy_program(program):
     twin = Program()
     twin._random_seed = program._random_seed
     twin._is_distributed, twin._fleet_opt = program._is_distributed, copy.copy(program._fleet_opt)
+    twin._distribution = program._distribution
     twin.blocks = [Block(twin, old.idx, old.parent_idx, old.forward_block_idx) for old in program.blocks]
     for old, new in zip(program.blocks, twin.blocks):
         for var in old.vars.values():

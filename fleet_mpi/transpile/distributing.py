@@ -12,16 +12,17 @@ from fleet_mpi.transpile.trainer import rewrite_main, rewrite_main_for_geo, rewr
 
 def distribute(program, startup, config, endpoints, workers, worker=None, sync_mode=True, communicator=None):
     """(Distribution, Updates) of a program; nothing is changed yet."""
-    updates = Updates(program.clone())
-    fed, dtypes, rate_program = updates.rates()
     mode, options = chosen_mode(config, sync_mode, communicator)
+    origin = program.clone()
+    updates = Updates(origin)
+    fed, dtypes, rate_program = updates.rates()
     by_rows = [name for name in updates.recipes if updates.is_by_rows(name) and mode != "geo"]
     found = placing.place([_placed(updates, name) for name in updates.recipes], len(endpoints),
                           config.split_method or "RoundRobin", config.slice_var_up, config.min_block_size,
                           program.random_seed)
     dense, rows = found.only(set(updates.recipes) - set(by_rows)), found.only(set(by_rows))
     made = Distribution(dense, rows, updates.recipes, updates.gradients, fed, dtypes, rate_program, mode, options,
-                        list(endpoints), workers, worker, startup.clone())
+                        list(endpoints), workers, worker, startup.clone(), origin)
     return made, updates
 
 

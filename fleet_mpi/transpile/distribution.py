@@ -12,8 +12,8 @@ from fleet_mpi.wire import protocol
 class Distribution:
     """One training program spread over workers and servers.
 
-    ``connect`` is set by whoever runs such programs (``distributed_ops``): called before every run of a worker's
-    program, it sees to it that the scope has a connection to the servers.
+    ``connect`` and ``disconnect`` are set by whoever runs such programs (``distributed_ops``): called before every run
+    of a worker's program, the first sees to it that the scope has a connection to the servers; the second ends it.
     """
 
     placement: object                 # of the dense variables
@@ -29,14 +29,19 @@ class Distribution:
     workers: int
     worker: int | None = None         # this worker's number; None: by rank order
     startup_source: object = None     # the untouched startup program: initial values of everything
+    origin: object = None             # the untouched training program: what is saved and loaded
     loads: object = None              # servers: called with the server before it serves; returns the folder it loaded
     loads_rest: object = None         # workers: called with the folder and the scope after their first pull
 
-    connect = None
+    connect = disconnect = None
 
     def before_run(self, scope):
         """The hook of the worker's programs."""
         Distribution.connect(self, scope)
+
+    def at_close(self, scope):
+        """The hook of an executor's end: a worker that closes what it trained with says goodbye."""
+        Distribution.disconnect(self, scope)
 
     def counters(self):
         """What schedules keep from step to step: variables that the rate program reads and writes."""

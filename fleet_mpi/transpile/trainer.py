@@ -18,10 +18,11 @@ def rewrite_main(program, distribution, moved):
     kept_before = [op for op in block.ops[:at_update] if op not in moved]
     kept_after = [op for op in block.ops[at_update:] if op not in moved]
     block.ops = _with_sends(block, kept_before, distribution) + _exchange(block, distribution) + kept_after
-    _drop_unused_variables(block, moved)
-    program._before_run.append(distribution.before_run)
-    program._is_distributed, program._distribution = True, distribution
-    program.touch()
+    _drop_unused_variables(block, moved, distribution.fed_rates)
+    for rate in distribution.fed_rates:
+        # So that the scope has it when it is sent, also where ops of the worker compute it.
+        block._var_recursive(rate).persistable = True
+    _belongs_to(program, distribution)
 
 
 def rewrite_main_for_geo(program, distribution):
@@ -30,7 +31,12 @@ def rewrite_main_for_geo(program, distribution):
     sends = [_op(block, "send", {"X": [name]}, {}, _where(distribution, shards))
              for name, shards in _by_variable(distribution)]
     block.ops = block.ops + sends + _receives(block, distribution)
+    _belongs_to(program, distribution)
+
+
+def _belongs_to(program, distribution):
     program._before_run.append(distribution.before_run)
+    program._at_close.append(distribution.at_close)
     program._is_distributed, program._distribution = True, distribution
     program.touch()
 

@@ -3,6 +3,7 @@
 import os
 
 from fleet_mpi.checkpoint import inference_model as _inference_model
+from fleet_mpi.checkpoint import saving as _saving
 from fleet_mpi.errors import missing_name as _missing_name
 
 
@@ -10,8 +11,8 @@ def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, program=N
     """Save ``<path>.pdmodel`` and ``<path>.pdiparams``."""
     folder, name = os.path.split(path_prefix)
     feeds = feed_vars if isinstance(feed_vars, (list, tuple)) else [feed_vars]
-    _inference_model.save_inference_model(folder or ".", [var.name for var in feeds], fetch_vars, executor, program,
-                                          name + ".pdmodel", name + ".pdiparams")
+    _saving.save_inference_model(folder or ".", [var.name for var in feeds], fetch_vars, executor, program,
+                                 name + ".pdmodel", name + ".pdiparams")
 
 
 def load_inference_model(path_prefix, executor):

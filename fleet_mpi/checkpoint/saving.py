@@ -1,0 +1,129 @@
+"""Saving and loading any program by the calls of ``fluid.io``: its values are in the scope, or on servers.
+
+A worker's program is saved whole, with what the servers have of it, in the files that one process writes. The
+workers' copies are the same thing, so worker 0 writes for all; others leave it to it.
+"""
+
+import os
+
+from fleet_mpi import notices, sessions
+from fleet_mpi.checkpoint import distributed, inference_model, variables
+from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable
+from fleet_mpi.errors import UsageError
+from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.scope import global_scope
+
+
+def save_persistables(executor, dirname, main_program=None, filename=None):
+    """Save every persistable variable: parameters, optimizer state, counters."""
+    save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+
+
+def save_params(executor, dirname, main_program=None, filename=None):
+    """Save the parameters."""
+    save_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+
+
+def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
+    """Save some variables of a program: those listed, or those for which ``predicate(var)`` holds."""
+    distribution = _distribution(main_program)
+    if distribution is None:
+        variables.save_vars(executor, dirname, main_program, vars, predicate, filename)
+        return
+    whole = whole_for_saving("saving")
+    if whole is not None:
+        distributed.save_vars(whole, dirname, distribution.origin, global_scope(), _chooser(vars, predicate), filename,
+                              distribution.counters())
+
+
+def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
+                         params_filename=None, export_for_deployment=True, program_only=False):
+    """Save the part of a program that leads from the fed variables to the targets, and its parameters.
+
+    Returns the names of the targets.
+    """
+    distribution = _distribution(main_program)
+    if distribution is None:
+        return inference_model.save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program,
+                                                    model_filename, params_filename, export_for_deployment,
+                                                    program_only)
+    whole = whole_for_saving("save_inference_model")
+    if whole is None:
+        return inference_model.model_for(feeded_var_names, target_vars, distribution.origin)[2]
+    return distributed.save_inference_model(whole, dirname, feeded_var_names, target_vars, distribution.origin,
+                                            global_scope(), model_filename, params_filename, program_only)
+
+
+def load_persistables(executor, dirname, main_program=None, filename=None):
+    """Load what ``save_persistables`` wrote.
+
+    With servers, worker 0 hands them theirs. The other workers take the servers' values as they are then, and from the
+    folder what is not the servers', unless worker 0 is still about to write it.
+    """
+    distribution = _distribution(main_program)
+    if distribution is None:
+        variables.load_persistables(executor, dirname, main_program, filename)
+        return
+    session = connected("load_persistables")
+    whole, counters = Whole(session.client), distribution.counters()
+    if session.client.index == 0:
+        distributed.load_persistables(whole, dirname, distribution.origin, global_scope(), filename, counters)
+    elif _is_written(dirname, filename, distribution, whole.contents.by_program_name(counters)):
+        distributed.load_rest(whole.contents, dirname, distribution.origin, global_scope(), filename, counters)
+    session.pull()
+
+
+def load_params(executor, dirname, main_program=None, filename=None):
+    """Load what ``save_params`` wrote."""
+    load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+
+
+def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
+    """Load some variables of a program; names every variable that is missing or does not fit."""
+    distribution = _distribution(main_program)
+    chosen = choose(main_program, vars, predicate) if distribution is not None else {}
+    kept = sorted(name for name in chosen if name in distribution.recipes)
+    if kept:
+        raise UsageError(f"load_vars: {', '.join(kept[:5])} are on the servers: load all persistable variables together "
+                         f"(load_persistables), or give init_server the folder")
+    variables.load_vars(executor, dirname, main_program, vars, predicate, filename)
+
+
+def connected(what):
+    """The session of the global scope, with all that was pushed applied; UsageError where there is none."""
+    session = sessions.session_of(global_scope())
+    if session is None or session.is_over:
+        raise UsageError(f"{what}: this worker is not connected to the servers: call it after the startup program (or "
+                         f"init_worker), and before stop_worker or exe.close")
+    session.flush()
+    return session
+
+
+def whole_for_saving(what):
+    """The servers' variables; None on the workers that leave saving to worker 0."""
+    session = connected(what)
+    if session.client.index == 0:
+        return Whole(session.client)
+    notices.once(what, f"{what}: worker {session.client.index} leaves it to worker 0")
+    return None
+
+
+def _distribution(main_program):
+    """How a program is spread over servers; None where it is not."""
+    program = getattr(main_program, "program", main_program) or default_main_program()
+    return getattr(program, "_distribution", None)
+
+
+def _is_written(dirname, filename, distribution, kept):
+    """Whether a folder has all that is not the servers' of a program."""
+    own = [name for name in choose(distribution.origin, None, is_persistable) if name not in kept]
+    return all(os.path.isfile(os.path.join(dirname, name)) for name in ([filename] if filename else own))
+
+
+def _chooser(vars, predicate):
+    """The predicate that means the variables listed, or the one given."""
+    if vars is None:
+        return predicate or is_persistable
+    names = {getattr(var, "name", var) for var in vars}
+    return lambda var: var.name in names
