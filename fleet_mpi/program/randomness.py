@@ -31,10 +31,10 @@ def random_name(op):
 def op_stream(call, seed=0):
     """A function that gives the stream to draw from at each run.
 
-    A persistable variable with a fixed seed is drawn the same at every run; all else moves on with
-    the run count, apart for every worker.
+    A persistable variable with a fixed seed is drawn the same at every run, all else moves on with the run count.
+    Workers draw apart, but for persistable variables: initial values are the same on all of them.
     """
-    var = call.op.block.find_var(call.op.output_arg_names[0])
-    fixed = (seed or call.program.random_seed) and var is not None and var.persistable
-    clock = call.clock
-    return (lambda: 0) if fixed else (lambda: clock.stream)
+    var, clock = call.op.block.find_var(call.op.output_arg_names[0]), call.clock
+    if var is None or not var.persistable:
+        return lambda: clock.stream
+    return (lambda: 0) if seed or call.program.random_seed else (lambda: clock.step)

@@ -11,6 +11,8 @@ COMMUNICATOR = dict(max_merge_var_num=1, send_queue_size=16, independent_recv_th
 def chosen_mode(config, sync_mode=True, communicator=None):
     """(name, options) of the mode that a DistributeTranspilerConfig and transpile's ``sync_mode`` ask for."""
     is_sync = (config.sync_mode and sync_mode) or config.completely_not_async
+    if config.sync_mode and sync_mode and config.runtime_split_send_recv:
+        raise UsageError("runtime_split_send_recv is for asynchronous training: set sync_mode = False with it")
     if is_sync and config.enable_dc_asgd:
         raise UsageError("enable_dc_asgd corrects asynchronous training: set sync_mode = False with it")
     if config.geo_sgd_mode:

@@ -10,8 +10,9 @@ import numpy as np
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, Recipe
 from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF
-from fleet_mpi.program.program import copy_program
+from fleet_mpi.program.program import copy_program, outside_names, writes_to_outside
 from fleet_mpi.program.types import Role, VarType
+from fleet_mpi.program.variable import Parameter
 from fleet_mpi.update_rules import RULES
 
 
@@ -22,15 +23,38 @@ class Updates:
         self.block = program.global_block()
         self.program = program
         self.recipes, self.gradients, self.moved = {}, {}, set()
-        self.update_ops = {}
+        self.update_ops, self._by_param = {}, None
         self._optimize = [op for op in self.block.ops if op.role & (Role.Optimize | Role.LRSched)]
         self._maker = {name: op for op in self._optimize for name in op.output_arg_names
                        if name not in op.input_arg_names}
+        self._refuse_inner_updates(program)
         for op in self._optimize:
             if op.type in RULES and op.role & Role.Optimize:
                 self._read_update(op)
         if not self.recipes:
-            raise UsageError("no update op was found in the program: call minimize before transpiling")
+            raise UsageError("no update op was found in the program: call minimize before transpiling"
+                             + (" (this program was transpiled before)" if program._is_distributed else ""))
+        self._refuse_what_stays()
+
+    @staticmethod
+    def _refuse_inner_updates(program):
+        for block in program.blocks[1:]:
+            for op in block.ops:
+                if op.type in RULES and op.input("Param"):
+                    raise NotBuilt(f"{op}: an update under a condition (gradient merge) is not built with servers")
+
+    def _refuse_what_stays(self):
+        """Other ops of an optimizer stay with the workers: they may look at parameters, not at what servers have."""
+        kept = {*self.recipes, *(name for recipe in self.recipes.values() for _, name in recipe.states)}
+        gone = {name for op in self.moved for name in op.output_arg_names} | kept
+        for op in self._optimize:
+            if op in self.moved or op.role & Role.LRSched:
+                continue
+            reads, writes = reads_and_writes(self.program, op)
+            wrong = sorted(kept & writes | (gone - set(self.recipes)) & reads)
+            if wrong:
+                raise NotBuilt(f"{op}: servers update {wrong[0]!r}, they know clipping, L1 and L2 decay and the "
+                               f"optimizers; what else an optimizer does with it is not built with servers")
 
     def _read_update(self, op):
         param = op.input("Param")[0]
@@ -102,28 +126,82 @@ class Updates:
 
     def ops_of(self, param):
         """The ops that servers take over for one parameter, in order."""
-        return [op for op in self._optimize if op in self.moved and not op.role & Role.LRSched
-                and (op.attrs.get("op_role_var") or [None])[0] == param]
+        if self._by_param is None:
+            self._by_param = {}
+            for op in self._optimize:
+                if op in self.moved and not op.role & Role.LRSched:
+                    self._by_param.setdefault((op.attrs.get("op_role_var") or [None])[0], []).append(op)
+        return self._by_param[param]
 
     def is_by_rows(self, param):
         """Whether a parameter's gradient comes as rows."""
         grad = self.block.find_var(self.gradients[param])
         return grad is not None and grad.type == VarType.SELECTED_ROWS
 
-    # ------------------------------------------------------------------ learning rates
-
     def rates(self):
-        """(rates that workers set, {rate: dtype}, the program for the others or None)."""
+        """(rates that workers set, {rate: dtype}, the program for the others or None): see ``Schedule``."""
         wanted = sorted({recipe.rate for recipe in self.recipes.values()})
-        ops = [op for op in self.block.ops if op.role & Role.LRSched]
-        made = {name for op in ops for name in op.output_arg_names}
-        needed = {name for op in ops for name in op.input_arg_names if name not in made}
-        fed = tuple(sorted((set(wanted) | needed) - made))
-        dtypes = {name: np.dtype(self.block._var_recursive(name)._dtype) for name in {*wanted, *fed}}
-        if not ops:
-            return fed, dtypes, None
-        self.moved.update(ops)
-        return fed, dtypes, only_these(self.program, ops)
+        schedule = Schedule(self.program, wanted)
+        self.moved.update(op for op in schedule.ops if op.role & Role.LRSched)
+        program = only_these(self.program, schedule.ops) if schedule.ops else None
+        return tuple(schedule.fed), schedule.dtypes, program
+
+
+class Schedule:
+    """How learning rates come about: ``ops`` are what servers run, ``fed`` what workers tell them, one number each.
+
+    Servers take over the ops with the role of a schedule, and run, as workers go on doing, the other ops that lead
+    from counters and constants to a rate: so steps are counted over all workers in every mode. What depends on data
+    is computed by workers.
+    """
+
+    def __init__(self, program, rates):
+        self.program, self.block = program, program.global_block()
+        self._writers, self._pure = {}, {}
+        for op in self.block.ops:
+            for name in reads_and_writes(program, op)[1]:
+                self._writers.setdefault(name, []).append(op)
+        chosen = {op for op in self.block.ops if op.role & Role.LRSched}
+        self._add_leading(chosen, [*rates, *self._reads(chosen)])
+        self.ops = [op for op in self.block.ops if op in chosen]
+        made = {name for op in self.ops for name in reads_and_writes(program, op)[1]}
+        self.fed = sorted(name for name in {*rates, *self._reads(chosen)} - made if self._is_told(name))
+        self.dtypes = {name: np.dtype(self.block._var_recursive(name)._dtype) for name in {*rates, *self.fed}}
+
+    def _reads(self, ops):
+        return {name for op in ops for name in reads_and_writes(self.program, op)[0]}
+
+    def _add_leading(self, chosen, names):
+        """Add the ops, as far as they need no data, that these names come from."""
+        for name in names:
+            for op in self._writers.get(name, ()):
+                if op not in chosen and self._needs_no_data(op):
+                    chosen.add(op)
+                    self._add_leading(chosen, self._reads([op]))
+
+    def _needs_no_data(self, op):
+        if op not in self._pure:
+            self._pure[op] = not op.trains  # while it is asked about: a counter reads itself
+            self._pure[op] = not op.trains and all(self._is_constant(name) for name in self._reads([op]))
+        return self._pure[op]
+
+    def _is_constant(self, name):
+        """Whether a value follows from the number of steps alone."""
+        var, writers = self.block._var_recursive(name), self._writers.get(name, ())
+        if var.is_data or isinstance(var, Parameter):
+            return False
+        return bool(writers or var.persistable) and all(
+            op.role & Role.LRSched or self._needs_no_data(op) for op in writers)
+
+    def _is_told(self, name):
+        """Whether workers tell servers a value; a table that nobody changes is in the servers' startup program."""
+        var = self.block._var_recursive(name)
+        if int(np.prod(var.shape, dtype=np.int64)) == 1:
+            return True
+        if var.persistable and name not in self._writers:
+            return False
+        raise NotBuilt(f"the learning rate depends on {name!r} of shape {list(var.shape)}, which workers compute: they "
+                       f"can send single numbers to servers only; compute the rate itself before minimize")
 
 
 def only_these(program, ops):
@@ -132,11 +210,19 @@ def only_these(program, ops):
     twin = copy_program(program)
     block = twin.global_block()
     block.ops = [op for position, op in enumerate(block.ops) if position in keep]
-    used = {name for op in block.ops for name in [*op.input_arg_names, *op.output_arg_names]}
+    used = {name for op in block.ops for names in reads_and_writes(twin, op) for name in names}
     block.vars = {name: var for name, var in block.vars.items() if name in used}
     twin._before_run, twin._loaders = [], []
     twin.touch()
     return twin
+
+
+def reads_and_writes(program, op):
+    """(names an op reads, names it writes), those of the body of control flow among them."""
+    if "sub_block" not in op.attrs:
+        return set(op.input_arg_names), set(op.output_arg_names)
+    inside = writes_to_outside(program.blocks[op.attrs["sub_block"]])
+    return {*op.input_arg_names, *outside_names(program, op)}, {*op.output_arg_names, *inside}
 
 
 def _plain(value):

@@ -28,12 +28,22 @@ class Averaging:
             self.made = built(cell)
         main = self.made.main
         self.gradients = {op.input("Param")[0]: op.attrs["op_role_var"][1] for op in main.global_block().ops
-                          if op.role & UPDATES and op.input("Param")}
+                          if op.role & UPDATES and op.output("ParamOut")}
+        leading = self._leading(main.global_block())
         self.forward = only(main, lambda op: not op.role & UPDATES)
-        self.update = only(main, lambda op: op.role & UPDATES)
+        self.update = only(main, lambda op: op.role & UPDATES or leading.intersection(op.output_arg_names))
         self.scope, self.executor = Scope(), Executor()
         self.executor.run(self.made.startup, scope=self.scope)
         self.workers = [self._worker(number) for number in range(workers)]
+
+    def _leading(self, block):
+        """What other ops compute for the updates, a learning rate by hand."""
+        ops = list(block.ops)
+        known, wanted = {*self.gradients, *self.gradients.values()}, set()
+        for op in reversed(ops):
+            if op.role & UPDATES or wanted.intersection(op.output_arg_names):
+                wanted |= set(op.input_arg_names) - known
+        return wanted
 
     def _worker(self, number):
         """(executor, scope) of a worker: its own statistics, everybody's parameters."""
@@ -108,7 +118,7 @@ def mean(gradients):
     total = gradients[0].copy()
     for one in gradients[1:]:
         total += one
-    return total * np.float32(1.0 / len(gradients)) if len(gradients) > 1 else total
+    return total * (1.0 / len(gradients)) if len(gradients) > 1 else total
 
 
 def plain(cell):

@@ -90,6 +90,60 @@ def rows(**table):
     return _error(layers.fc(layers.reshape(found, [-1, 40]), 1))
 
 
+def frozen():
+    """Behind a drawn layer that is not trained: all workers must have drawn the same."""
+    x = layers.data(name="x", shape=[13])
+    fixed = fluid.ParamAttr(initializer=fluid.initializer.Normal(), trainable=False)
+    return _error(layers.fc(layers.fc(x, 20, act="tanh", param_attr=fixed, bias_attr=False), 1))
+
+
+def shared():
+    """Parameters that several layers use, one through a reshape: gradients that are sums, and views of others."""
+    x = layers.data(name="x", shape=[13])
+    weight = layers.create_parameter([169], "float32", name="weight")
+    square = layers.reshape(weight, [13, 13])
+    twice = layers.matmul(layers.tanh(layers.matmul(x, square)), square)
+    shift = layers.create_parameter([1], "float32", name="shift")
+    return layers.elementwise_add(_error(layers.fc(twice, 1, bias_attr=False)), layers.square(shift + 0.5))
+
+
+def double():
+    """float64 beside float32."""
+    x = layers.cast(layers.data(name="x", shape=[13]), "float64")
+    weight = layers.create_parameter([13, 2600], "float64", name="weight")
+    return _error(layers.fc(layers.cast(layers.matmul(x, weight), "float32"), 1))
+
+
+def by_hand():
+    """A schedule as scripts put it together: conditions in its own guard, a constant from outside of it."""
+    step = layers.learning_rate_scheduler._decay_step_counter()
+    rate = layers.create_global_var(shape=[1], value=0.0, dtype="float32", persistable=True, name="rate")
+    warm = layers.fill_constant(shape=[1], dtype="float32", value=2.0)
+    with fluid.default_main_program()._lr_schedule_guard():
+        with layers.Switch() as switch:
+            with switch.case(step < warm):
+                layers.assign(step * 0.05, rate)
+            with switch.default():
+                layers.assign(0.1 / step, rate)
+    return rate
+
+
+class Averaged(NamedTuple):
+    """An optimizer whose parameters are averaged beside the training."""
+
+    inner: object
+
+    @property
+    def learning_rate(self):
+        """The inner one's."""
+        return self.inner.learning_rate
+
+    def minimize(self, loss):
+        """As scripts do it: the averages follow the update."""
+        self.inner.minimize(loss)
+        optimizer.ExponentialMovingAverage(0.9).update()
+
+
 # ---------------------------------------------------------------------- the table
 
 def _learns(kind, *args, **options):
@@ -123,6 +177,8 @@ SCHEDULES = {
     "noam": lambda: layers.noam_decay(64, 2),
     "cosine": lambda: layers.cosine_decay(0.1, 1, 4),
     "warm-up": lambda: layers.linear_lr_warmup(layers.exponential_decay(0.1, 2, 0.5), 2, 0.0, 0.1),
+    "by hand": by_hand,
+    "of plain ops": lambda: layers.scale(layers.cast(layers.autoincreased_step_counter(), "float32"), 0.02),
     "2.x warm-up": lambda: paddle.optimizer.lr.LinearWarmup(0.1, 2, 0.0, 0.1),
 }
 
@@ -146,10 +202,16 @@ def _table():
         yield Cell(f"schedule {name}", dense, lambda rate=rate: optimizer.SGD(rate()), steps=4)
     yield Cell("own rate of a schedule", lambda: dense(learning_rate=0.3),
                lambda: optimizer.Adam(layers.exponential_decay(0.1, 2, 0.5)), steps=4)
+    yield Cell("frozen layer", frozen, RULES["adam"])
+    yield Cell("shared parameters", shared, RULES["momentum"])
+    yield Cell("float64", double, RULES["adam"])
+    yield Cell("float64, norms", double, RULES["lamb"])
+    yield Cell("moving averages", dense, lambda: Averaged(optimizer.SGD(0.1)))
     yield Cell("batch norm, dropout", image, RULES["momentum"])
     yield Cell("batch norm, dropout, lamb", image, RULES["lamb"])
     yield Cell("uneven data", dense, RULES["adam"], {0: 4, 1: 2, 2: 3}, steps=4)
     yield Cell("uneven data, worker 0 first", rows, RULES["adam"], {0: 1, 2: 2}, steps=4)
+    yield Cell("a worker without data", dense, RULES["adam"], {1: 0})
     yield Cell("uneven data, norms", dense, lambda: optimizer.LarsMomentum(
         0.1, 0.9, grad_clip=clip.GradientClipByGlobalNorm(0.1)), {0: 4, 1: 2, 2: 3}, steps=4)
 
