@@ -1,11 +1,14 @@
 """DistributedInfer: the program with which a worker of a job looks at what was trained.
 
-With several processes the tables of embeddings stay on their servers; one process has everything in its scope.
+With servers the tables of embeddings stay with them, and the program pulls the rows of its batch; one process has
+everything in its scope.
 """
 
-from fleet_mpi.checkpoint.variables import load_persistables
+from fleet_mpi.checkpoint.saving import load_persistables
 from fleet_mpi.fleet.paddle2 import paddle_fleet
+from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.transpile.lookups import replace_lookups
 
 
 class DistributedInfer:
@@ -14,15 +17,42 @@ class DistributedInfer:
     def __init__(self, main_program=None, startup_program=None):
         self.origin_main_program = main_program or default_main_program()
         self.origin_startup_program = startup_program or default_startup_program()
+        self._program = self.origin_main_program
 
     def init_distributed_infer_env(self, exe, loss, role_maker=None, dirname=None):
-        """Take a role where none was taken, and load saved parameters where a folder is given."""
-        if paddle_fleet._role_maker is None:
-            paddle_fleet.init(role_maker)
-        exe.run(self.origin_startup_program)
-        if dirname is not None:
-            load_persistables(exe, dirname, self.origin_main_program)
+        """Get ready, where no training has done so: take a role, start the servers, load what is in a folder.
+
+        A server comes back from here when all workers have left.
+        """
+        if paddle_fleet._optimizer is None:
+            self._start(exe, loss, role_maker, dirname)
+        elif dirname is not None:
+            load_persistables(exe, dirname, paddle_fleet.main_program)
 
     def get_dist_infer_program(self):
-        """The program to run."""
-        return self.origin_main_program
+        """The program to run; ``init_distributed_infer_env`` or a training must have come before."""
+        job = paddle_fleet._job
+        tables = [one.name for one in job.distribution.row_placement.variables] if job is not None else []
+        if not tables:
+            return self._program
+        program = self._program.clone()
+        replace_lookups(program, tables)
+        return program
+
+    def _start(self, exe, loss, role_maker, dirname):
+        if paddle_fleet._role_maker is None:
+            paddle_fleet.init(role_maker)
+        if paddle_fleet.is_alone():
+            exe.run(self.origin_startup_program)
+            if dirname is not None:
+                load_persistables(exe, dirname, self.origin_main_program)
+            return
+        # What is on servers follows from how it is trained; nothing will be.
+        self._program = self.origin_main_program.clone(for_test=True)
+        paddle_fleet.distributed_optimizer(SGD(0.0)).minimize(loss, self.origin_startup_program)
+        if paddle_fleet.is_server():
+            paddle_fleet.init_server(dirname)
+            paddle_fleet.run_server()
+        else:
+            exe.run(self.origin_startup_program)
+            paddle_fleet.init_worker()

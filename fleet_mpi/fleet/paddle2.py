@@ -66,8 +66,9 @@ class Fleet2(Fleet):
         return 1
 
     def shrink(self, threshold=None):
-        """Drop rarely used rows of sparse tables; tables on servers are not built yet."""
-        raise NotBuilt("fleet.shrink: sparse tables on servers are not built yet")
+        """Drop rarely used rows of tables that grow; tables on servers have a fixed size so far."""
+        raise NotBuilt("fleet.shrink: tables on servers have a fixed size, so there are no rows to drop; tables that grow "
+                       "are not built yet")
 
     def set_lr(self, value):
         """Learn with another rate from now on."""

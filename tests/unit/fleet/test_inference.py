@@ -3,6 +3,7 @@
 import pytest
 from building import from_scratch
 
+from fleet_mpi.checkpoint.variables import save_persistables
 from fleet_mpi.fleet import inference
 from fleet_mpi.fleet.inference import DistributedInfer
 from fleet_mpi.fleet.paddle2 import Fleet2
@@ -11,7 +12,7 @@ from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.program import default_main_program, default_startup_program
-from fleet_mpi.program.scope import global_scope
+from fleet_mpi.program.scope import Scope, global_scope, scope_guard
 
 
 @pytest.fixture
@@ -43,6 +44,28 @@ def test_saved_parameters_are_loaded(loss, train, built, tmp_path, monkeypatch):
     infer = DistributedInfer(*built[:2])
     infer.init_distributed_infer_env(Executor(), loss, dirname=str(tmp_path))
     assert (global_scope().array("fc_0.w_0") == weights).all()
+
+
+def test_what_was_trained_is_kept_where_nothing_is_to_be_loaded(loss, train, built, monkeypatch):
+    fleet = Fleet2()
+    monkeypatch.setattr(inference, "paddle_fleet", fleet)
+    fleet.init()
+    fleet.distributed_optimizer(SGD(0.1)).minimize(loss)
+    train(default_main_program(), default_startup_program(), loss)
+    weights = global_scope().array("fc_0.w_0").copy()
+    DistributedInfer(*built[:2]).init_distributed_infer_env(Executor(), loss)
+    assert (global_scope().array("fc_0.w_0") == weights).all()
+
+
+def test_without_a_training_a_network_starts_from_its_folder(loss, train, built, tmp_path, monkeypatch):
+    SGD(0.1).minimize(loss)
+    train(default_main_program(), default_startup_program(), loss)
+    save_persistables(Executor(), str(tmp_path))
+    weights = global_scope().array("fc_0.w_0").copy()
+    monkeypatch.setattr(inference, "paddle_fleet", Fleet2())
+    with scope_guard(Scope()):
+        DistributedInfer(*built[:2]).init_distributed_infer_env(Executor(), built[2], dirname=str(tmp_path))
+        assert (global_scope().array("fc_0.w_0") == weights).all()
 
 
 def test_without_programs_the_default_ones_are_meant():

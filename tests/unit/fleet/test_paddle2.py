@@ -71,7 +71,7 @@ def test_eager_calls_are_refused(fleet):
     for call in (fleet.step, fleet.clear_grad):
         with pytest.raises(NotBuilt, match="there is no eager mode"):
             call()
-    with pytest.raises(NotBuilt, match="sparse tables on servers"):
+    with pytest.raises(NotBuilt, match="tables on servers have a fixed size"):
         fleet.shrink()
 
 
