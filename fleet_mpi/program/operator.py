@@ -107,8 +107,8 @@ class Operator:
 
     @property
     def trains(self):
-        """Whether the op computes gradients, updates parameters or sets a learning rate."""
-        return bool(self.role & (Role.Backward | Role.Optimize | Role.LRSched))
+        """Whether the op computes gradients, sends them, updates or receives parameters, or sets a learning rate."""
+        return bool(self.role & (Role.Backward | Role.Optimize | Role.LRSched | Role.RPC))
 
     def where(self):
         """``train.py:12``: the line of the script that made the op."""

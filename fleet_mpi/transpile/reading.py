@@ -67,6 +67,9 @@ class Updates:
             raise NotBuilt(f"{op}: deep gradient compression is for collective training; use Momentum with servers")
         self.moved.add(op)
         source = (op.attrs.get("op_role_var") or [None, op.input("Grad")[0]])[1]
+        if source in self._maker:
+            raise NotBuilt(f"{self._maker[source]}: servers do not know this step of the update of {param!r}: they know "
+                           f"clipping, L1 and L2 decay, and the optimizers")
         steps = self._steps(op.input("Grad")[0], source, param)
         names = ATTRIBUTE_OF.get(rule.name, {})
         hypers = {name: op.attrs[names.get(name, name)] for name in rule.hypers if names.get(name, name) in op.attrs}

@@ -82,29 +82,22 @@ def _rate_block(program, distribution):
 def _update_ops(block, root, distribution, shard, updates):
     """The sum and mean over workers (synchronous), then the variable's own ops on the shard's names."""
     grad = distribution.gradients[shard.variable] + _suffix(shard)
-    names = _renamed(distribution, shard, updates)
+    names, whole = _renamed(distribution, shard, updates), tuple(updates.block._var_recursive(shard.variable).shape)
     for old, new in names.items():
         var = updates.block.find_var(old)
         if var is not None and not root.has_var(new):
-            shape = shard.shape if tuple(var.shape) == tuple(_whole_shape(distribution, shard)) else var.shape
+            shape = shard.shape if tuple(var.shape) == whole else var.shape
             root.create_var(name=new, shape=shape, dtype=var.dtype, persistable=var.persistable, type=var.type)
     ops, workers = [], distribution.workers
     if distribution.mode == "sync" and workers > 1:
         parts = [f"{grad}.trainer_{worker}" for worker in range(workers)]
         for part in parts:
-            root.create_var(name=part, shape=shard.shape, dtype="float32", persistable=True)
+            root.create_var(name=part, shape=shard.shape, dtype=root.var(grad).dtype, type=root.var(grad).type,
+                            persistable=True)
         ops = [Operator(block, "sum", {"X": parts}, {"Out": [grad]}, {ROLE: int(Role.Optimize)}),
                Operator(block, "scale", {"X": [grad]}, {"Out": [grad]},
                         {"scale": 1.0 / workers, ROLE: int(Role.Optimize)})]
     return ops + [_renamed_op(block, op, names) for op in updates.ops_of(shard.variable)]
-
-
-def _whole_shape(distribution, shard):
-    for placement in (distribution.placement, distribution.row_placement):
-        for variable in placement.variables:
-            if variable.name == shard.variable:
-                return variable.shape
-    return ()
 
 
 def _renamed(distribution, shard, updates):
@@ -184,7 +177,7 @@ class _Starting:
             shape = list(var.shape) if is_whole else list(shard.shape)
             self.block.create_var(name=new, shape=shape, dtype=var.dtype, persistable=True, type=var.type)
             if is_whole:
-                self._append(op, _outputs(op, name, new), {**op.attrs, "random_name": name})
+                self._append(op, _outputs(op, name, new), op.attrs if new == name else {**op.attrs, "random_name": name})
             else:
                 self.block.ops += _cut(self.block, op, var, name, new, shard)
 

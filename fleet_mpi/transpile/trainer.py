@@ -135,10 +135,10 @@ def _op(block, type, inputs, outputs, attrs):
     return Operator(block, type, inputs, outputs, {ROLE: RPC_ROLE, **attrs})
 
 
-def _drop_unused_variables(block, moved):
+def _drop_unused_variables(block, moved, rates):
     """Variables that only the servers' ops had, states among them, are gone from the worker's program."""
     used = {name for inner in block.program.blocks for op in inner.ops
-            for name in [*op.input_arg_names, *op.output_arg_names]}
+            for name in [*op.input_arg_names, *op.output_arg_names]}.union(rates)
     for op in moved:
         for name in {*op.input_arg_names, *op.output_arg_names} - used:
             var = block.vars.get(name)

@@ -1,7 +1,8 @@
-"""DistributeTranspiler: options, both argument forms, and the refusal of jobs with several processes."""
+"""DistributeTranspiler: options, all argument forms, and what it gives out."""
 
 import pytest
 
+from fleet_mpi import fluid
 from fleet_mpi.errors import NotBuilt, UnknownName, UsageError
 from fleet_mpi.program.program import Program, default_main_program
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
@@ -38,11 +39,65 @@ def test_small_blocks_are_refused():
         DistributeTranspiler(config(min_block_size=100))
 
 
-def test_one_trainer_keeps_its_program(capsys):
+@pytest.fixture(autouse=True)
+def minimized(network):
+    """The default programs have something to transpile; gives what minimize returned."""
+    return fluid.optimizer.SGD(0.1).minimize(network())
+
+
+def test_the_given_programs_are_the_workers_and_change_in_place(capsys):
     transpiler = DistributeTranspiler()
     transpiler.transpile(0, pservers=SERVERS, trainers=1)
     assert transpiler.get_trainer_program() is default_main_program()
-    assert "the 2 server(s) of this job have nothing to do" in capsys.readouterr().err
+    assert transpiler.get_trainer_program(wait_port=False) is default_main_program()
+    for program in (default_main_program(), fluid.default_startup_program()):
+        assert "recv" in [op.type for op in program.global_block().ops]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_programs_may_be_given():
+    main, startup = default_main_program().clone(), fluid.default_startup_program().clone()
+    transpiler = DistributeTranspiler()
+    transpiler.transpile(0, program=main, startup_program=startup, pservers=SERVERS, trainers=2)
+    assert transpiler.get_trainer_program() is main
+    assert "recv" in [op.type for op in startup.global_block().ops]
+    assert "recv" not in [op.type for op in fluid.default_startup_program().global_block().ops]
+
+
+def test_a_server_is_asked_for_by_its_label():
+    transpiler = DistributeTranspiler()
+    transpiler.transpile(0, pservers=SERVERS.replace(",", ", "), trainers=2)
+    main, startup = transpiler.get_pserver_programs("127.0.0.1:6175")
+    assert main.global_block().ops[0].attr("endpoint") == "127.0.0.1:6175"
+    assert str(transpiler.get_startup_program("127.0.0.1:6175", main)) == str(startup)
+    assert str(transpiler.get_startup_program("127.0.0.1:6175", main, startup_program=startup)) == str(startup)
+    with pytest.raises(UsageError, match="no server has the label '127.0.0.1:6177'"):
+        transpiler.get_pserver_program("127.0.0.1:6177")
+
+
+def test_options_that_only_the_original_needs_are_accepted(capsys):
+    made = config(print_log=True, wait_port=False, nccl_comm_num=2, collective_mode="grad_allreduce")
+    transpiler = DistributeTranspiler(config=made)
+    transpiler.transpile(trainer_id=0, pservers=SERVERS, trainers=2, current_endpoint="127.0.0.1:6174")
+    transpiler.get_trainer_program(wait_port=True)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("arguments, said", (
+    (dict(pservers=""), "pservers: expected 'host:port' texts"),
+    (dict(pservers="a:1,a:1"), "the same endpoint twice"),
+    (dict(pservers=SERVERS, trainers=0), "trainers: expected a whole number from 1 up, got 0"),
+    (dict(pservers=SERVERS, trainers="2"), "trainers: expected a whole number from 1 up, got '2'"),
+    (dict(pservers=SERVERS, trainers=2, trainer_id=-1), "trainer_id: expected a number from 0 to 1, got -1")))
+def test_a_job_that_cannot_be_is_refused(arguments, said):
+    with pytest.raises(UsageError, match=said):
+        DistributeTranspiler().transpile(**{"trainer_id": 0, **arguments})
+
+
+def test_a_program_is_transpiled_once():
+    DistributeTranspiler().transpile(0, pservers=SERVERS, trainers=2)
+    with pytest.raises(UsageError, match="this program was transpiled before"):
+        DistributeTranspiler().transpile(0, pservers=SERVERS, trainers=2)
 
 
 def test_one_trainer_without_servers_says_nothing(capsys):
@@ -52,14 +107,12 @@ def test_one_trainer_without_servers_says_nothing(capsys):
     assert transpiler.get_trainer_program() is program and capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("call", (
-    lambda one: one.get_trainer_program(), lambda one: one.get_pserver_program("127.0.0.1:6174"),
-    lambda one: one.get_pserver_programs("127.0.0.1:6174"), lambda one: one.get_startup_program("127.0.0.1:6174")))
-def test_several_processes_are_refused(call):
-    transpiler = DistributeTranspiler()
-    transpiler.transpile(0, pservers=SERVERS, trainers=2)
-    with pytest.raises(NotBuilt, match="a job of 2 worker.s. and 2 server.s. in mode 'pserver'"):
-        call(transpiler)
+def test_workers_without_servers_are_refused():
+    transpiler = DistributeTranspiler(config(mode="nccl2"))
+    transpiler.transpile(0, trainers=SERVERS, current_endpoint="127.0.0.1:6174")
+    for call in (transpiler.get_trainer_program, lambda: transpiler.get_pserver_program("127.0.0.1:6174")):
+        with pytest.raises(NotBuilt, match="a job of 2 worker.s. in mode 'nccl2': collective training is not built"):
+            call()
 
 
 def test_workers_of_nccl2_are_counted_by_their_endpoints():
@@ -68,20 +121,23 @@ def test_workers_of_nccl2_are_counted_by_their_endpoints():
     assert (transpiler.trainers, transpiler.trainer_id) == (2, 1)
 
 
-@pytest.mark.parametrize("arguments, trainer_id", (((), 0), ((1,), 1)), ids=("without an id", "with an id"))
-def test_the_oldest_form_is_understood(arguments, trainer_id):
+@pytest.mark.parametrize("arguments, worker", (((), None), ((1,), 1)), ids=("without an id", "with an id"))
+def test_the_oldest_form_is_understood(minimized, arguments, worker):
     transpiler = DistributeTranspiler()
-    transpiler.transpile([], [], *arguments, pservers=SERVERS, trainers=2)
-    assert (transpiler.trainer_id, transpiler.trainers, len(transpiler.pserver_endpoints)) == (trainer_id, 2, 2)
+    transpiler.transpile(*minimized, *arguments, pservers=SERVERS, trainers=2)
+    assert (transpiler.trainer_id, transpiler.trainers, len(transpiler.pserver_endpoints)) == (worker or 0, 2, 2)
+    assert transpiler.distribution.worker == worker
     assert transpiler.origin_program is default_main_program()
 
 
-def test_the_oldest_form_by_keywords():
-    program, split = Program(), object()
+def test_the_oldest_form_by_keywords(minimized):
+    optimize_ops, params_grads = minimized
+    program = default_main_program().clone()
     transpiler = DistributeTranspiler()
-    transpiler.transpile(optimize_ops=[], params_grads=[], trainer_id=0, program=program, pservers=SERVERS,
-                         trainers=1, split_method=split)
-    assert transpiler.origin_program is program and transpiler.config.split_method is split
+    transpiler.transpile(optimize_ops=optimize_ops, params_grads=params_grads, trainer_id=0, program=program,
+                         pservers=SERVERS, trainers=1, split_method=fluid.transpiler.HashName, sync_mode=False)
+    assert transpiler.origin_program is program and transpiler.config.split_method is fluid.transpiler.HashName
+    assert transpiler.distribution.mode == "half_async"
 
 
 def test_half_of_the_oldest_form_is_refused():
@@ -92,7 +148,9 @@ def test_half_of_the_oldest_form_is_refused():
 def test_delay_compensation_is_for_asynchronous_training():
     with pytest.raises(UsageError, match="enable_dc_asgd corrects asynchronous training"):
         DistributeTranspiler(config(enable_dc_asgd=True)).transpile(0, pservers=SERVERS)
-    DistributeTranspiler(config(enable_dc_asgd=True)).transpile(0, pservers=SERVERS, sync_mode=False)
+    transpiler = DistributeTranspiler(config(enable_dc_asgd=True))
+    transpiler.transpile(0, pservers=SERVERS, sync_mode=False)
+    assert transpiler.distribution.mode == "delay_compensated"
 
 
 def test_programs_come_after_transpile():

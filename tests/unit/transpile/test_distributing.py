@@ -1,0 +1,58 @@
+"""What a job's processes agree on, made from a program: nothing is changed, nothing drawn, the order is the program's."""
+
+import numpy as np
+import pytest
+
+from fleet_mpi import fluid
+from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
+from fleet_mpi.transpile.distributing import distribute, rewrite
+
+ENDPOINTS = ["a:1", "b:1"]
+
+
+@pytest.fixture
+def cut(network):
+    """(main, startup) of a network of which one weight is cut."""
+    fluid.optimizer.Adam(0.1).minimize(network(1300))
+    return fluid.default_main_program(), fluid.default_startup_program()
+
+
+def test_nothing_is_changed_until_it_is_asked_for(cut):
+    before = [str(program) for program in cut]
+    made, _ = distribute(*cut, DistributeTranspilerConfig(), ENDPOINTS, 2)
+    assert [str(program) for program in cut] == before
+    rewrite(*cut, made)
+    assert [str(program) for program in cut] != before
+    assert str(made.startup_source) == before[1]
+
+
+def test_variables_are_placed_in_the_order_of_their_names(cut):
+    made, _ = distribute(*cut, DistributeTranspilerConfig(), ENDPOINTS, 2)
+    assert [one.name for one in made.placement.variables] == ["b", "v", "w"]
+    assert [(shard.name, shard.server) for shard in made.placement.shards] == [
+        ("b", 0), ("v", 1), ("w.block0", 0), ("w.block1", 1)]
+    assert not made.row_placement.variables and made.mode == "sync" and made.workers == 2
+
+
+def test_b36_whole_variables_are_shuffled_without_touching_numpys_generator(cut):
+    config = DistributeTranspilerConfig()
+    config.slice_var_up = False
+    np.random.seed(4)
+    expected = np.random.RandomState(4).rand()
+    made, _ = distribute(*cut, config, ENDPOINTS, 2)
+    assert np.random.rand() == expected
+    assert [shard.name for shard in made.placement.shards] == ["b", "v", "w"]
+
+
+def test_two_processes_make_the_same_of_the_same_program(cut):
+    one, other = (distribute(*cut, DistributeTranspilerConfig(), ENDPOINTS, 2, worker)[0] for worker in (0, 1))
+    assert one.fingerprint() == other.fingerprint()
+    third, _ = distribute(*cut, DistributeTranspilerConfig(), ENDPOINTS, 3)
+    assert third.fingerprint() != one.fingerprint()
+
+
+def test_counters_are_what_schedules_keep(network):
+    fluid.optimizer.SGD(fluid.layers.exponential_decay(0.1, 10, 0.5)).minimize(network())
+    made, _ = distribute(fluid.default_main_program(), fluid.default_startup_program(), DistributeTranspilerConfig(),
+                         ENDPOINTS, 2)
+    assert made.counters() == ["@LR_DECAY_COUNTER@"]
