@@ -238,11 +238,19 @@ class Client:
 
         ``into`` gives the body's place and length; without it, it comes in a new array.
         """
+        return self.hear(self.start(link, kind, inline, body, number, step), kind, into)
+
+    def start(self, link, kind, inline=b"", body=None, number=0, step=0):
+        """The first half of ``ask``, for servers that cannot answer before the others were asked too."""
         body = _NOTHING if body is None else body
         part = self._expect(link)
         self._send(part, messages.message(Header(kind, self.index, step, number=number, body=len(body)), inline))
         self._send_body(part, body)
-        header = self._header(part)
+        return part
+
+    def hear(self, part, kind, into=None):
+        """The second half of ``ask``."""
+        link, header = part.link, self._header(part)
         answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
         got = self._room(link, header) if into is None else into
         if len(got) != header.body:

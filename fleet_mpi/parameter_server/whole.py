@@ -50,8 +50,11 @@ class Whole:
                 raise PeerLost(f"{self._name(link)} sent {len(inline)} bytes of push counts")
             begun.append(inline.view(np.int64))
         counts = np.max(begun, axis=0).tobytes()
-        for link in self.client.links:
-            self._ask(link, Kind.FREEZE, counts)
+        # All are told before one is waited for: a push with norms is applied by all servers together.
+        self._is_broken = True
+        for part in [self.client.start(link, Kind.FREEZE, counts) for link in self.client.links]:
+            self.client.hear(part, Kind.FREEZE)
+        self._is_broken = False
 
     def _thaw(self):
         for link in self.client.links:

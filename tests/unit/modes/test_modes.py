@@ -10,6 +10,7 @@ from loop import LeastSquares, Loop
 from fleet_mpi import modes, settings
 from fleet_mpi.errors import Stalled, UsageError
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay
+from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Channel
@@ -190,3 +191,23 @@ def test_parameters_that_may_change_are_sent_from_a_copy(mode, options, monkeypa
     monkeypatch.setattr(server, "answer_values", watched)
     loop.run(problem.trains(loop, 4))
     assert shared and not any(shared)
+
+
+@every_mode
+@pytest.mark.parametrize("rule", ("momentum", "lamb"))
+@hypothesis_settings(max_examples=4)
+@given(script=scripts)
+def test_servers_that_stand_still_have_the_same_pushes_and_lose_none(mode, options, rule, script):
+    loop, seen = Loop(mode, options, 3, 2, rule=rule, rate=0.01, block=4), []
+    train = problem.trains(loop, 6)
+
+    def body(worker):
+        if worker == 0:
+            with Whole(loop.clients[0]).frozen():
+                for _ in range(20):
+                    loop.pause(worker)
+                    seen.append((loop.digest(), *(tuple(server.applied) for server in loop.servers)))
+        train(worker)
+    loop.run(body, script)
+    assert len(set(seen)) == 1 and len(set(seen[0][1:])) == 1
+    assert all(server.applied == [client.pushes for client in loop.clients] for server in loop.servers)
