@@ -158,7 +158,8 @@ def train_present(job, exe, model, progress, options):
         tested = network()
     program = DistributedInfer(main_program=program, startup_program=startup).get_dist_infer_program()
     feeder = fluid.DataFeeder(feed_list=tested.feeds, program=program)
-    for batch in paddle.batch(job.share(ctr.test(options.data)), options.batch_size)():
+    samples = job.share(ctr.test(options.data, synthetic_count=options.test_samples))
+    for batch in paddle.batch(samples, options.batch_size)():
         exe.run(program, feed=feeder.feed(batch))
     values = _of_all_workers(job, tested.states)
     progress.end("test: " + "  ".join(f"{name} {value:.4f}" for name, value in values.items()))
@@ -214,6 +215,7 @@ def _options(argv):
     parser.add_argument("--version", choices=["present", "first"], default="present")
     parser.add_argument("--passes", type=int, default=1)
     parser.add_argument("--samples", type=int, help="synthetic samples of a pass (default 20000; first: 1000)")
+    parser.add_argument("--test-samples", type=int, default=5000, help="synthetic samples of the present version's test")
     parser.add_argument("--batch-size", type=int, help="(default 512; first: 4)")
     parser.add_argument("--learning-rate", type=float,
                         help="of SGD (default 0.1; first: 0.01); the guides' 0.0001 needs far more samples")

@@ -4,10 +4,12 @@ With servers the tables of embeddings stay with them, and the program pulls the 
 everything in its scope.
 """
 
+from fleet_mpi import sessions
 from fleet_mpi.checkpoint.saving import load_persistables
 from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.scope import global_scope
 from fleet_mpi.transpile.lookups import replace_lookups
 
 
@@ -30,9 +32,10 @@ class DistributedInfer:
             load_persistables(exe, dirname, paddle_fleet.main_program)
 
     def get_dist_infer_program(self):
-        """The program to run; ``init_distributed_infer_env`` or a training must have come before."""
-        job = paddle_fleet._job
-        tables = [one.name for one in job.distribution.row_placement.variables] if job is not None else []
+        """The program to run in the global scope, once that is connected to the servers: while a worker trains, or after
+        ``init_distributed_infer_env``."""
+        session = sessions.session_of(global_scope())
+        tables = [] if session is None else [one.name for one in session.distribution.row_placement.variables]
         if not tables:
             return self._program
         program = self._program.clone()
