@@ -42,23 +42,23 @@ class Spread:
                              scope=scope)
                 if self.made.scheduler is not None:
                     self.made.scheduler.step()
-        state = self._state(session) if worker == self.last_worker else None
+        state = state_of(session, self.persistable) if worker == self.last_worker else None
         session.finish()
         return state
-
-    def _state(self, session):
-        """What the servers keep and, of the rest, what this worker has."""
-        whole, scope = Whole(session.client), session.scope
-        kept = whole.contents.by_program_name(self.distribution.counters())
-        found = {name: whole.fetch_kept(one) for name, one in kept.items()}
-        own = {name: scope.array(name) for name in self.persistable - set(found)}
-        return {name: array for name, array in {**own, **found}.items()
-                if array is not None and name in self.persistable}
 
     def new_server(self, index, transport, servers, workers):
         """Server number ``index``; ``servers`` and ``workers`` are the ranks of all."""
         return sessions.new_server(self.distribution, index, transport, workers, servers,
                                    sessions.started_scope(self.distribution, index), names="rank {}".format)
+
+
+def state_of(session, persistable):
+    """What the servers keep of these variables and, of the rest, what this worker has."""
+    whole, scope = Whole(session.client), session.scope
+    kept = whole.contents.by_program_name(session.distribution.counters())
+    found = {name: whole.fetch_kept(one) for name, one in kept.items()}
+    own = {name: scope.array(name) for name in persistable - set(found)}
+    return {name: array for name, array in {**own, **found}.items() if array is not None and name in persistable}
 
 
 def over_loopback(cell, layout):
