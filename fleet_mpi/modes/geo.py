@@ -32,14 +32,19 @@ class GeoWorker:
         self.share = 1.0 / options.whole("workers", workers, 1)
         self.steps = 0
         self.old, self.pulled = (arrays.empty(client.layout.nbytes, np.uint8) for _ in range(2))
-        self.restart()
+        self.knows_servers = False
 
     def restart(self):
         """The copy was replaced by the servers' parameters."""
         self.old[...] = self.client.params
+        self.knows_servers = True
 
     def after_backward(self, rows=()):
         """Count a step; exchange at every ``k_steps``-th."""
+        if not self.knows_servers:
+            # The copy began elsewhere: as the servers did, if the job has one seed.
+            self.client.collect(self.client.pull(into=self.old))
+            self.knows_servers = True
         self.steps += 1
         if self.steps >= self.k_steps:
             self._exchange()

@@ -68,6 +68,15 @@ def test_one_worker_alone_has_what_the_servers_have_to_the_bit():
     assert (loop.values()["p"] == loop.params(0)["p"]).all()
 
 
+def test_a_copy_that_began_by_itself_learns_what_the_servers_have_first():
+    loop = Loop("geo", {"k_steps": 1}, 2, 1, VARIABLE, block=2)
+    loop.store({"p": np.full(5, 10.0, "f4")})
+    loop.clients[0].transport.on_wait = loop.pump
+    loop.params(0)["p"][...] = 10.0
+    move(loop, 0, 0.5)
+    assert (loop.values()["p"] == 10.5).all() and (loop.params(0)["p"] == 10.5).all()
+
+
 def test_servers_add_whatever_the_recipe_says():
     loop = job(workers=1, k_steps=1)
     loop.clients[0].rates[...] = 55.0
