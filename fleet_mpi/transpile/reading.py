@@ -121,10 +121,11 @@ class Updates:
     def _global_norm(self, op):
         factor = op.input("Scale")[0]
         scale = self._maker[factor]
-        total = self._maker[scale.input("X")[0]]
-        squares = [self._maker[name] for name in total.input("X")]
-        merges = [self._maker[one.input("X")[0]] for one in squares if one.input("X")[0] in self._maker]
-        self.moved.update([scale, total, *squares, *merges])
+        if scale not in self.moved:
+            total = self._maker[scale.input("X")[0]]
+            squares = [self._maker[name] for name in total.input("X")]
+            merges = [self._maker[one.input("X")[0]] for one in squares if one.input("X")[0] in self._maker]
+            self.moved.update([scale, total, *squares, *merges])
         return BoundNorm(float(scale.attrs["clip_norm"]), factor)
 
     def ops_of(self, param):
@@ -209,10 +210,11 @@ class Schedule:
 
 def only_these(program, ops):
     """A copy of a program with some ops of its block 0 and their variables."""
-    keep = {op.idx for op in ops}
+    keep = set(ops)
+    positions = [position for position, op in enumerate(program.global_block().ops) if op in keep]
     twin = copy_program(program)
     block = twin.global_block()
-    block.ops = [op for position, op in enumerate(block.ops) if position in keep]
+    block.ops = [block.ops[position] for position in positions]
     used = {name for op in block.ops for names in reads_and_writes(twin, op) for name in names}
     block.vars = {name: var for name, var in block.vars.items() if name in used}
     twin._before_run, twin._loaders = [], []

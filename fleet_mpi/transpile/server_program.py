@@ -59,8 +59,10 @@ def shard_name(name, shard, distribution):
 
 def state_name(name, shard, distribution):
     """The name of a state's part: the state's own, unless the server has several parts of it."""
-    here = [one for one in shards_of(distribution, shard.server) if one.variable == shard.variable]
-    return name if len(here) == 1 else name + _suffix(shard)
+    by_rows = any(one.name == shard.variable for one in distribution.row_placement.variables)
+    placement = distribution.row_placement if by_rows else distribution.placement
+    here = sum(one.server == shard.server for one in placement.of_variable(shard.variable))
+    return name if here == 1 else name + _suffix(shard)
 
 
 def _suffix(shard):
