@@ -141,7 +141,8 @@ class Cluster:
     """A job's processes by role and number, and what they can do together. Made by ``join``.
 
     ``comm`` is for the wire alone: a duplicate of MPI's world, ranks as in ``Member.rank`` (None in a world of
-    one). ``progress`` is the step this process is at, for the sentence of a failure; whoever counts sets it.
+    one). ``progress`` is the step this process is at, or a function that says so, for the sentence of a failure;
+    whoever counts sets it. ``takes_part``: whether it trains or serves, or has done.
     """
 
     def __init__(self, members, rank, world_comm):
@@ -153,6 +154,7 @@ class Cluster:
         self.workers = _of_role("worker", members)
         self.servers = _of_role("server", members)
         self.progress = None
+        self.takes_part = self.is_seen_off = False
         self.comm = world_comm and world_comm.Dup()
         self._groups = {"worker": self.workers, "server": self.servers, "all": self.workers + self.servers}
         self._comms = _split(self.me, self._groups, world_comm)
@@ -264,6 +266,7 @@ def _own_name():
     about = [f"host {socket.gethostname()}"]
     if _cluster is not None:
         about.insert(0, f"{_cluster.role} {_cluster.index}")
-        if _cluster.progress is not None:
-            about.append(f"step {_cluster.progress}")
+        step = _cluster.progress() if callable(_cluster.progress) else _cluster.progress
+        if step is not None:
+            about.append(f"step {step}")
     return f"rank {_world.rank} ({', '.join(about)})"

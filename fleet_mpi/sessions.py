@@ -12,14 +12,16 @@ import numpy as np
 from fleet_mpi import cluster, modes, notices
 from fleet_mpi.arrays import DistantTable
 from fleet_mpi.errors import UsageError
+from fleet_mpi.parameter_server import parting
 from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.frame import Clock
 from fleet_mpi.program.scope import Scope
 from fleet_mpi.ranks.by_hand import refusal
-from fleet_mpi.transpile.server_program import server_startup, shards_of, state_name
+from fleet_mpi.transpile.server_program import WHOLE, server_startup, shards_of, state_name
 from fleet_mpi.update_rules import merge
 from fleet_mpi.wire.loopback import Loopback, Network
 
@@ -57,6 +59,8 @@ class WorkerSession:
         link = link or (_embedded(distribution) if self.cluster.size == 1 else _over_mpi(self.cluster))
         description = describe(distribution)
         self.client = Client(link.transport, link.worker, link.servers, description, link.name_of)
+        if self.cluster is not None:
+            self.client.first_step_s, self.cluster.takes_part = FIRST_STEP_S, True
         self.half = modes.worker_half(distribution.mode, self.client, distribution.options,
                                       workers=distribution.workers)
         self.rows = [None] * len(description.row_tables)
@@ -170,9 +174,27 @@ def serve(distribution, index, scope):
         raise refusal("server", index, distribution.workers, distribution.endpoints)
     server = new_server(distribution, index, _mpi(job), [one.rank for one in job.workers],
                         [one.rank for one in job.servers], scope, name_of(job))
+    server.patience.first_step_s, job.takes_part = FIRST_STEP_S, True
+    job.progress = lambda: max(server.applied)
     notices.log().info("Server listening on %s", distribution.endpoints[index])
     server.serve()
     return server
+
+
+def see_off():
+    """See to it that the end of this process, which has joined a job, is noticed even if it takes no part in it."""
+    job = cluster.current()
+    if job is not None and job.size > 1 and job.workers and job.servers and not job.is_seen_off:
+        job.is_seen_off = True
+        cluster.at_exit(lambda: job.takes_part or _part(job))
+
+
+def _part(job):
+    name = name_of(job)
+    if job.role == "worker":
+        parting.say_goodbye(_mpi(job), job.index, [one.rank for one in job.servers], name)
+    else:
+        parting.turn_away(_mpi(job), job.index, [one.rank for one in job.workers], name)
 
 
 def name_of(job):
@@ -228,6 +250,7 @@ def take_values(distribution, server, scope):
         view = table.param(shard.variable, shard.block)
         view[...] = values
         scope.var(name).put(view)
+        scope.erase([name + WHOLE])
         for state, variable in distribution.recipes[shard.variable].states:
             values = scope.array(state_name(variable, shard, distribution))
             if values is not None:

@@ -6,7 +6,7 @@ process trains alone, with the parameters in itself: everything a script does ar
 
 import enum
 
-from fleet_mpi import cluster, notices, settings
+from fleet_mpi import cluster, notices, sessions, settings
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
 from fleet_mpi.errors import NotBuilt, UsageError
@@ -49,6 +49,7 @@ class Fleet:
         if not isinstance(role_maker, RoleMaker):
             raise UsageError(f"fleet.init: expected a role maker, got {type(role_maker).__name__}")
         role_maker.generate_role()
+        sessions.see_off()
         cluster.share_seed()
         self._role_maker = role_maker
         if not self.is_alone() and not role_maker.server_num():

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import PeerLost
+from fleet_mpi.errors import PeerLost, Stalled
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
+from fleet_mpi.parameter_server.patience import of_first_step
 from fleet_mpi.parameter_server.row_routes import RowRequests
 from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
@@ -36,6 +37,7 @@ class _Link:
     """What a client keeps per server: its image, and buffers that no request uses at the moment."""
 
     def __init__(self, rank, name, index, image, room):
+        self.asked = []  # parts whose answer has not come
         self.rank, self.name, self.index, self.image, self.room = rank, name, index, image, room
         self.unused = defaultdict(list)  # by length
 
@@ -93,6 +95,8 @@ class Client:
                       for i, rank in enumerate(servers)]
         self.rows = RowRequests(self)
         self.has_left = False
+        self.first_step_s, self.is_first_step = 0.0, False  # kernels are compiled in the first step
+        self._notices = []
 
     # ------------------------------------------------------------------ dense gradients and parameters
 
@@ -163,8 +167,7 @@ class Client:
 
     def _end(self, part):
         """Wait until nothing of what was sent is still being read."""
-        waiting.wait_until(part.is_sent, lambda: f"{self._me()}: {part.link.name} does not take what was sent to it",
-                           self.transport, self._longest)
+        self._wait(part.is_sent, lambda: f"{part.link.name} does not take what was sent to it", part.link)
         part.give_back()
 
     # ------------------------------------------------------------------ replies
@@ -173,6 +176,7 @@ class Client:
         part = _Part(link)
         part.reply = part.buffer(link.room)
         part.pending = self.transport.post_receive(link.rank, Channel.REPLY, part.reply)
+        link.asked = [one for one in link.asked if not one.pending.done()] + [part]
         if ticket is not None:
             ticket.parts.append(part)
         return part
@@ -204,11 +208,12 @@ class Client:
                 raise PeerLost(f"{self._me()}: {part.link.name} answered {header.kind.name} to "
                                f"{ticket.kind.name}")
             self._end(part)
+        if ticket.kind != Kind.PULL:
+            self.is_first_step = False
 
     def _header(self, part):
         name = part.link.name
-        waiting.wait_until(part.pending.done, lambda: f"{self._me()}: no answer from {name}", self.transport,
-                           self._longest)
+        self._wait(part.pending.done, lambda: f"no answer from {name}", part.link)
         header = Header.unpack(part.reply, part.pending.received, name)
         if header.kind == Kind.ERROR:
             messages.raise_error(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], name)
@@ -228,8 +233,7 @@ class Client:
                 piece.scatter(staged, ticket.into)
 
     def _wait_within(self, part, pending):
-        waiting.wait_until(pending.done, lambda: f"{self._me()}: {part.link.name} stopped within an answer",
-                           self.transport, self._longest)
+        self._wait(pending.done, lambda: f"{part.link.name} stopped within an answer", part.link)
 
     # ------------------------------------------------------------------ other requests
 
@@ -273,8 +277,10 @@ class Client:
 
         Returns what each server says of itself: {"loaded from": folder, or ""}.
         """
-        return [messages.decode(self.ask(link, Kind.HELLO, messages.encode(fingerprint))[1], link.name)
-                for link in self.links]
+        greeting = messages.encode(fingerprint)
+        answers = [messages.decode(self.ask(link, Kind.HELLO, greeting)[1], link.name) for link in self.links]
+        self.is_first_step = True
+        return answers
 
     def leave(self):
         """Say that this worker sends nothing more. May be called again."""
@@ -287,9 +293,29 @@ class Client:
         for part in parts:
             self._end(part)
 
+    # ------------------------------------------------------------------ waiting
+
+    def _wait(self, is_done, what, link):
+        try:
+            waiting.wait_until(is_done, lambda: f"{self._me()}: {what()}", self.transport, self._longest,
+                               lambda: self._say_that_i_wait(link))
+        except Stalled as error:
+            error.told_elsewhere = self.index > 0  # all workers wait for the same
+            raise
+
     def _longest(self):
         """A server that waits for another worker names that one; this worker's patience must be longer."""
-        return waiting.deadline() * 1.1 + min(2.0, waiting.deadline())
+        longest = waiting.deadline()
+        if self.is_first_step:
+            longest = of_first_step(longest, self.first_step_s)
+        return longest * 1.1 + min(2.0, longest)
+
+    def _say_that_i_wait(self, link):
+        """Tell the other servers that this worker is held up: they may wait for it, and must not call it late."""
+        for other in self.links:
+            if other is not link and all(part.pending.done() for part in other.asked):
+                notice = messages.message(Header(Kind.WAITING, self.index, self.pushes, number=link.index))
+                self._notices.append(self.transport.post_send(other.rank, Channel.REQUEST, notice))
 
     def _me(self):
         return self.name_of(self.transport.rank)

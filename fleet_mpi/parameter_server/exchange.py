@@ -6,6 +6,7 @@ are told apart by (worker, step).
 """
 
 import operator
+import time
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class Exchange:
         self.others = {number: rank for number, rank in enumerate(servers) if number != index}
         self.inboxes, self.buffers = {}, {}
         self.heard, self.parked, self.sending = {}, {}, []
+        self.is_first = True   # whether none has come to its end yet
         for number in self.others:
             self._arm(number)
 
@@ -50,7 +52,7 @@ class Exchange:
         for rank in self.others.values():
             sent = messages.message(Header(Kind.SQUARES, self.index, key[1], count=turn, number=key[0]), content)
             self.sending.append(self.transport.post_send(rank, Channel.BETWEEN_SERVERS, sent))
-        self.parked[*key, turn] = (key, turn, generator, on_end, nodes)
+        self.parked[*key, turn] = (key, turn, generator, on_end, nodes, time.monotonic())
         self._try(key, turn)
 
     def _try(self, key, turn):
@@ -58,7 +60,8 @@ class Exchange:
         heard = self.heard.get(at, {})
         if at not in self.parked or len(heard) < len(self.others):
             return
-        key, turn, generator, on_end, own = self.parked.pop(at)
+        key, turn, generator, on_end, own, _ = self.parked.pop(at)
+        self.is_first = False
         everything = {name: list(found) for name, found in own.items()}
         for found in self.heard.pop(at, {}).values():
             for name, nodes in found.items():
@@ -76,6 +79,13 @@ class Exchange:
         if self.sending:
             self.sending = [one for one in self.sending if not one.done()]
         return happened
+
+    def late(self, longest):
+        """The names of the servers that have been waited for longer than so many seconds."""
+        before = time.monotonic() - longest
+        late = {number for at, (*_, since) in self.parked.items() if since < before
+                for number in self.others.keys() - self.heard.get(at, {}).keys()}
+        return [self.name_of(self.others[number]) for number in sorted(late)]
 
     def close(self):
         """Expect nothing more from the other servers; call when the last worker has left."""

@@ -97,7 +97,9 @@ def raise_error(inline, source):
     if not isinstance(told, list) or [type(part) for part in told] != [int, str]:
         raise PeerLost(f"{source} ended with an error that cannot be read: {told!r:.80}")
     code, text = told
-    raise _BY_CODE.get(code, FleetError)(f"{source} says: {text}")
+    error = _BY_CODE.get(code, FleetError)(f"{source} says: {text}")
+    error.told_elsewhere = True
+    raise error
 
 
 def manifest(named):

@@ -7,12 +7,13 @@ left. What happens with a push is the mode's business (``modes/``): it gets ever
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import FleetError, PeerLost, Stalled, UsageError
-from fleet_mpi.parameter_server import messages, norms
+from fleet_mpi.errors import FleetError, PeerLost, UsageError
+from fleet_mpi.parameter_server import agreement, messages, norms
 from fleet_mpi.parameter_server.dense_table import DenseTable
 from fleet_mpi.parameter_server.exchange import Exchange
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage, aligned
 from fleet_mpi.parameter_server.row_table import answer_of
+from fleet_mpi.parameter_server.patience import Patience
 from fleet_mpi.parameter_server.snapshots import Snapshots
 from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
@@ -118,7 +119,9 @@ class Server:
         self._bound = {}
         self._prefix = messages.prefix_bytes(len(description.rates), len(self.row_tables))
         self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
-                          Kind.PULL: self._pull, Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave}
+                          Kind.PULL: self._pull, Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave,
+                          Kind.WAITING: self._waits_elsewhere}
+        self.patience = Patience(self)
         self.snapshots = Snapshots(self)
         self._handlers |= self.snapshots.handlers
         mode.start(self)
@@ -132,7 +135,7 @@ class Server:
             if self.advance():
                 backoff.wake()
             elif backoff.rest() > waiting.SPIN:
-                self._check_patience()
+                self.patience.check()
         waiting.wait_until(self._all_sent, lambda: f"{self.name_of(self.transport.rank)}: answers are not taken",
                            self.transport)
         if not self.active:
@@ -145,7 +148,7 @@ class Server:
             try:
                 happened = inbox.advance() or happened
             except FleetError as error:
-                self._tell(error, [inbox.index])
+                self.tell(error, [inbox.index])
                 raise
         return happened
 
@@ -153,17 +156,8 @@ class Server:
         self.sending = [one for one in self.sending if not one.done()]
         return not self.sending
 
-    def _check_patience(self):
-        """Name the worker that others have been waiting for, once the deadline is over."""
-        late = self.mode.late(waiting.deadline())
-        if late:
-            ranks = ", ".join(self.name_of(self.inboxes[worker].rank) for worker in late)
-            error = Stalled(f"{self.name_of(self.transport.rank)}: the others have waited {waiting.deadline():.1f} s for "
-                            f"{ranks} (FLAGS_rpc_deadline sets it in ms)")
-            self._tell(error, self.active - set(late))
-            raise error
-
-    def _tell(self, error, workers):
+    def tell(self, error, workers):
+        """Let these workers raise this error when they look for their next answer."""
         for worker in workers:
             self.sending.append(self.transport.post_send(self.inboxes[worker].rank, Channel.REPLY,
                                                          messages.error_message(self.index, error)))
@@ -175,17 +169,21 @@ class Server:
         handler = self._handlers.get(header.kind)
         if handler is None:
             raise PeerLost(f"{inbox.name} asked a server for {header.kind.name}")
+        self.patience.note(inbox.index, header.kind)
         handler(inbox, header)
 
     def _hello(self, inbox, header):
         theirs = messages.decode(inbox.inline(header), inbox.name)
         if not isinstance(theirs, (dict, type(None))):
             raise PeerLost(f"{inbox.name} introduced itself as {theirs!r:.60}")
-        differ = difference(theirs, self.fingerprint)
+        differ = agreement.difference(theirs, self.fingerprint)
         if differ:
             raise UsageError(f"{inbox.name} and {self.name_of(self.transport.rank)} do not run the same "
                              f"job: {differ}")
         self.answer(inbox, inline=messages.encode({"loaded from": self.loaded_from}))
+
+    def _waits_elsewhere(self, inbox, header):
+        inbox.release()
 
     def _leave(self, inbox, header):
         self.active.discard(inbox.index)
@@ -366,18 +364,3 @@ class Server:
             self.sending = [one for one in self.sending if not one.done()]
             self._look_at = 2 * len(self.sending) + 16
         return pending
-
-
-def difference(theirs, ours):
-    """The first differences of two fingerprints as a text; empty where there is none."""
-    words = []
-    for key in sorted(set(theirs or {}) | set(ours or {})):
-        one, other = (theirs or {}).get(key), (ours or {}).get(key)
-        if one != other:
-            words.append(f"{key} is {_short(one)} there and {_short(other)} here")
-    return "; ".join(words[:3])
-
-
-def _short(value):
-    text = str(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,10 +1,10 @@
 """Distribution: everything a job's processes must agree on, as plain data. Made from a program by ``reading``."""
 
 import dataclasses
-import hashlib
 import json
 
 from fleet_mpi import __version__
+from fleet_mpi.parameter_server import agreement
 from fleet_mpi.wire import protocol
 
 
@@ -47,21 +47,31 @@ class Distribution:
         """What schedules keep from step to step: variables that the rate program reads and writes."""
         if self.rate_program is None:
             return []
-        ops = self.rate_program.global_block().ops
-        written = {name for op in ops for name in op.output_arg_names}
+        block = self.rate_program.global_block()
+        ops, kept = block.ops, {name for name, var in block.vars.items() if var.persistable}
+        written = kept.intersection(name for op in ops for name in op.output_arg_names)
         return sorted(written.intersection(name for op in ops for name in op.input_arg_names) - set(self.rate_dtypes))
 
     def fingerprint(self):
         """What is compared between ranks: texts and numbers by name, so that a difference can be named."""
-        shards = [tuple(shard) for shard in (*self.placement.shards, *self.row_placement.shards)]
-        return {"fleet_mpi": __version__, "protocol": protocol.VERSION, "workers": self.workers,
-                "servers": len(self.endpoints), "mode": self.mode,
-                "mode options": json.dumps(self.options, sort_keys=True, default=str),
-                "variables": [variable.name for variable in self.placement.variables],
-                "tables": [variable.name for variable in self.row_placement.variables],
-                "shards": _digest(shards), "updates": _digest(sorted(self.recipes.items())),
-                "rates": [str(name) for name in self.fed_rates]}
+        shards = {}
+        for shard in (*self.placement.shards, *self.row_placement.shards):
+            shards.setdefault(shard.variable, []).append(f"{shard.size} from {shard.offset} on server {shard.server}")
+        return agreement.compact({
+            "fleet_mpi": __version__, "protocol": protocol.VERSION, "workers": self.workers,
+            "servers": len(self.endpoints), "mode": self.mode,
+            "mode options": json.dumps(self.options, sort_keys=True, default=str),
+            "variable": _described(self.placement), "table": _described(self.row_placement),
+            "update": {name: _text(recipe) for name, recipe in self.recipes.items()},
+            "cut": {name: ", ".join(parts) for name, parts in shards.items()},
+            "rates": [str(name) for name in self.fed_rates]})
 
 
-def _digest(value):
-    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+def _described(placement):
+    return {one.name: f"{one.dtype} {list(one.shape)}" for one in placement.variables}
+
+
+def _text(recipe):
+    hypers = ", ".join(f"{name}={value!r}" for name, value in recipe.hypers)
+    steps = "".join(f"{step}, then " for step in recipe.steps)
+    return f"{steps}{recipe.rule}({hypers}) at {recipe.rate} with {dict(recipe.states)}"

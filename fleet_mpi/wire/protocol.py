@@ -41,6 +41,7 @@ class Kind(enum.IntEnum):
     #                 With such counts: apply the pushes up to these, then answer DONE, still frozen
     THAW = 9        # go on; answered DONE
     LEAVE = 10      # this worker will send nothing more; no answer
+    WAITING = 11    # this worker has waited for long for the server with this number; no answer
     DONE = 20
     VALUES = 21
     ERROR = 22      # a sentence and the exit code; the job ends

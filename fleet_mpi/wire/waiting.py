@@ -44,10 +44,11 @@ def deadline():
     return settings.get("FLAGS_rpc_deadline") / 1000.0 or float("inf")
 
 
-def wait_until(is_done, whom, transport=None, longest=None):
+def wait_until(is_done, whom, transport=None, longest=None, on_long=None):
     """Poll ``is_done`` until it is true; after ``longest()`` seconds raise Stalled with the sentence ``whom()`` gives.
 
-    ``longest`` is the deadline where it is not given. Neither is called where nothing is to be waited for.
+    ``longest`` is the deadline where it is not given; ``on_long()`` is called once, after a quarter of it. None of
+    them is called where nothing is to be waited for.
     """
     if is_done():
         return
@@ -56,5 +57,9 @@ def wait_until(is_done, whom, transport=None, longest=None):
     while not is_done():
         if transport is not None and transport.progress():
             continue
-        if backoff.rest() > longest:
+        waited = backoff.rest()
+        if on_long is not None and waited > longest / 4:
+            on_long()
+            on_long = None
+        if waited > longest:
             raise Stalled(f"{whom()} (waited {longest:.1f} s; FLAGS_rpc_deadline sets it in ms)")

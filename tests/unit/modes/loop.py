@@ -72,7 +72,7 @@ class Loop:
         if isinstance(one, _Player):
             one.go_on()
         elif not one.advance():
-            one._check_patience()
+            one.patience.check()
 
     def pause(self, worker):
         """Called by a worker: let others go first, if the script wants so."""

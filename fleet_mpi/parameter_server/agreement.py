@@ -1,0 +1,50 @@
+"""What two ranks believe of their job, compared: the difference in words.
+
+A fingerprint is {what: value}; a value is a text, a number, a list, or again {name: text}. Knows no programs.
+"""
+
+import hashlib
+import json
+
+LONGEST = 1 << 16  # bytes of one value; several of them fit a greeting, which is one message
+_SHOWN = 80        # letters of a value in a sentence
+_BEFORE = 20       # of them before the first that differs
+_MOST = 3          # differences in a sentence
+
+
+def compact(fingerprint):
+    """The fingerprint with values that are too long to be sent replaced by what tells them apart."""
+    return {what: _compacted(value) for what, value in fingerprint.items()}
+
+
+def _compacted(value):
+    text = json.dumps(value, sort_keys=True)
+    if len(text) <= LONGEST:
+        return value
+    return f"{len(value)} entries with digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def difference(worker, server):
+    """The first differences of a worker's and a server's fingerprint as a text; empty where there is none."""
+    worker, server = worker or {}, server or {}
+    words = []
+    for what in (*server, *(what for what in sorted(worker) if what not in server)):
+        one, other = worker.get(what), server.get(what)
+        if isinstance(one, dict) and isinstance(other, dict):
+            words += [_sentence(f"{name} ({what})", one.get(name), other.get(name))
+                      for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+        elif one != other:
+            words.append(_sentence(what, one, other))
+    more = f"; and {len(words) - _MOST} more" if len(words) > _MOST else ""
+    return "; ".join(words[:_MOST]) + more
+
+
+def _sentence(what, one, other):
+    one, other = str(one), str(other)
+    same = next((place for place, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+    begin = max(0, same - _BEFORE) if max(len(one), len(other)) > _SHOWN else 0
+    return f"{what} is {_part(one, begin)} with the worker and {_part(other, begin)} with the server"
+
+
+def _part(text, begin):
+    return ("..." if begin else "") + text[begin:begin + _SHOWN] + ("..." if begin + _SHOWN < len(text) else "")

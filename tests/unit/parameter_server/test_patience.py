@@ -1,0 +1,115 @@
+"""Who is called late: the one that all waiting ends at, and nobody who compiles his first step."""
+
+import threading
+import time
+
+import pytest
+from loopback_job import Job
+
+from fleet_mpi.errors import Stalled
+from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
+from fleet_mpi.placement import Variable
+from fleet_mpi.wire import waiting
+from fleet_mpi.wire.protocol import Kind
+
+SMALL = [Variable("x", (4, 5)), Variable("y", (3,))]
+SGD = recipe("sgd", "lr")
+CLIPPED = recipe("sgd", "lr", steps=[BoundNorm(1.0, "all")])
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Make a job that has trained so many steps, however long that took; from then on the deadline is 0.2 s."""
+    def make(servers, workers, variables=SMALL, recipes=SGD, steps=0, **options):
+        job = Job(servers, workers, variables, recipes, **options)
+        job.train(steps)
+        monkeypatch.setattr(waiting, "deadline", lambda: 0.2)
+        return job
+    return make
+
+
+def test_a_worker_held_up_by_a_server_is_not_called_late_by_another_one(trained):
+    job = trained(2, 2, steps=1)
+    job.clients[0].push_pull()                # worker 0 goes on; worker 1 waits for an answer of server 1
+    held_up = job.clients[1]
+    held_up._say_that_i_wait(held_up.links[1])
+    serve_for(job.servers[0], 0.5)
+    assert job.servers[0].patience.held_up == {1}
+    held_up.push_pull()                       # it is free again
+    job.pump(3)
+    assert not job.servers[0].patience.held_up
+
+
+def test_a_worker_that_waits_for_long_tells_the_servers_that_it_asked_nothing_of(trained):
+    job = trained(3, 1)
+    client = job.clients[0]
+    client.transport.on_wait = None
+    client._expect(client.links[2])
+    with pytest.raises(Stalled, match="worker 0: no answer from server 1"):
+        client.ask(client.links[1], Kind.HELLO, b"{}")
+    sent = {to: count for (sender, to, channel), count in job.network.sent.items() if sender == 3}
+    assert sent == {1: 1, 0: 1}               # the greeting; and a notice to the one server that owes no answer
+
+
+def test_a_server_names_the_server_that_it_waits_for(trained):
+    job = trained(2, 1, [Variable("x", (4000, 5)), Variable("y", (9000,))], CLIPPED)
+    job.clients[0].push_pull()
+    with pytest.raises(Stalled, match="server 0: has waited 0.2 s for server 1 "):
+        job.servers[0].serve()
+
+
+def test_a_first_step_is_waited_for_longer_but_not_for_ever(trained):
+    job = trained(1, 2)
+    server = job.servers[0]
+    server.patience.first_step_s = 0.6
+    server.patience.note(1, Kind.HELLO)
+    job.clients[0].push_pull()
+    begun = time.monotonic()
+    with pytest.raises(Stalled, match="the others have waited 0.6 s for worker 1"):
+        server.serve()
+    assert time.monotonic() - begun > 0.55
+
+
+@pytest.mark.parametrize("greeted, steps", ((False, 0), (True, 1)))
+def test_who_never_came_and_who_has_trained_is_not(trained, greeted, steps):
+    job = trained(1, 2, steps=steps)
+    server = job.servers[0]
+    server.patience.first_step_s = 60
+    if greeted:
+        server.patience.note(1, Kind.HELLO)
+    job.clients[0].push_pull()
+    with pytest.raises(Stalled, match="the others have waited 0.2 s for worker 1"):
+        server.serve()
+
+
+def test_a_worker_waits_for_its_first_step_longer_than_for_later_ones_and_the_greeting(trained):
+    job = trained(1, 1, fingerprint={})
+    client = job.clients[0]
+    client.first_step_s = 10
+    assert client._longest() < 0.5
+    client.hello({})
+    assert client._longest() > 10
+    job.train(1)
+    assert client._longest() < 0.5
+
+
+def test_of_several_that_found_the_same_the_first_says_so(trained):
+    job = trained(2, 2)
+    ticket, told = job.clients[0].push_pull(), []
+    for server in job.servers:
+        with pytest.raises(Stalled) as stalled:
+            server.serve()
+        told.append(stalled.value.told_elsewhere)
+    assert told == [False, True]
+    with pytest.raises(Stalled) as stalled:
+        job.clients[0].collect(ticket)
+    assert stalled.value.told_elsewhere
+
+
+def serve_for(server, seconds):
+    """Serve, and end no earlier."""
+    ending = time.monotonic() + seconds
+    serving = threading.Thread(target=server.serve, args=(lambda: time.monotonic() > ending,))
+    serving.start()
+    serving.join(20)
+    assert time.monotonic() >= ending and not serving.is_alive()
