@@ -227,11 +227,13 @@ class Layout(NamedTuple):
     servers: int
     method: str
     is_sliced: bool
+    options: dict = {}
 
     def config(self):
         """The transpiler's options."""
         made = fluid.DistributeTranspilerConfig()
-        made.split_method, made.slice_var_up = self.method, self.is_sliced
+        for name, value in {"split_method": self.method, "slice_var_up": self.is_sliced, **self.options}.items():
+            setattr(made, name, value)
         return made
 
     def endpoints(self):

@@ -62,7 +62,7 @@ def state_of(session, persistable):
 
 
 def over_loopback(cell, layout):
-    """The state of the job after a cell was trained by threads: ranks from 0 on serve, the others work."""
+    """(state, servers) after a cell was trained by threads: ranks from 0 on serve, the others work."""
     spread = [Spread(cell, layout) for _ in range(layout.workers)]
     network, turn = Network(), threading.Lock()
     ranks = list(range(layout.servers))
@@ -96,4 +96,4 @@ def over_loopback(cell, layout):
     while serve():
         pass
     assert not any(server.active for server in servers)
-    return results[spread[0].last_worker]
+    return results[spread[0].last_worker], servers

@@ -4,12 +4,14 @@ The cells stand in tests/exact/cells.py, the one process in averaging.py. The sa
 tests/mpi/inside/test_exactness.py.
 """
 
+import cells
+import numpy as np
 import pytest
 from averaging import averaged, differences, digest, mean, plain
-from cells import CELLS, METHODS, RULES, Layout, layout
+from cells import CELLS, METHODS, RULES, Cell, Layout, layout
 from spread import Spread, over_loopback
 
-from fleet_mpi import sessions, update_rules
+from fleet_mpi import fluid, sessions, update_rules
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.scope import Scope
 from fleet_mpi.wire import protocol
@@ -26,7 +28,7 @@ def patience(monkeypatch):
 
 def assert_exact(name, one_process, layout):
     """Train the cell in this layout and compare the bits."""
-    state = over_loopback(CELLS[name], layout)
+    state, _ = over_loopback(CELLS[name], layout)
     assert digest(state) == digest(one_process), (layout, differences(state, one_process))
 
 
@@ -41,6 +43,34 @@ def test_any_servers_give_the_bits_of_one_process(name):
     one_process = averaged(CELLS[name], workers)
     for servers in (1, 2, 3, 4) if name in DENSE_RULES else (1 + number % 2, 3 + number % 2):
         assert_exact(name, one_process, layout(number + servers, servers, workers))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "data" in name])
+def test_b12_the_mean_is_over_the_workers_that_still_have_data(name):
+    one_process = averaged(CELLS[name], 3)
+    for servers, method in ((1, "HashName"), (3, "RoundRobin")):
+        assert_exact(name, one_process, Layout(3, servers, method, True))
+
+
+@pytest.mark.parametrize("name", ("rows, clip by global norm", "lamb", "schedule by hand"))
+def test_servers_without_a_variable_take_part(name):
+    assert_exact(name, averaged(CELLS[name], 2), Layout(2, 9, "RoundRobin", True))
+
+
+@pytest.mark.parametrize("options, applied", (
+    (dict(sync_mode=False, runtime_split_send_recv=True), [8, 5, 8]), (dict(sync_mode=False), [8, 5, 8]),
+    (dict(sync_mode=False, enable_dc_asgd=True), [8, 5, 8]), (dict(sync_mode=False, staleness=2), [8, 5, 8]),
+    (dict(sync_mode=False, geo_sgd_mode=True, geo_sgd_need_push_nums=3), [3, 2, 3])))
+@pytest.mark.parametrize("kind", ("dense", "rows", "image"))
+def test_b20_a_program_trains_in_every_mode_and_schedules_count_the_batches_of_all(kind, options, applied):
+    cell = Cell(kind, getattr(cells, kind), lambda: fluid.optimizer.SGD(fluid.layers.exponential_decay(0.01, 10, 0.9)),
+                {1: 5}, steps=8)
+    state, servers = over_loopback(cell, Layout(3, 2, "RoundRobin", True, options))
+    assert all(server.applied == applied for server in servers)
+    assert all(np.isfinite(array).all() for array in state.values())
+    if not options.get("geo_sgd_mode"):
+        # The first step is number 0.
+        assert [server.snapshots.counters()["@LR_DECAY_COUNTER@"].tolist() for server in servers] == [[20]] * 2
 
 
 @pytest.mark.parametrize("name", ("adam", "batch norm, dropout, lamb", "rows, clip by global norm"))
