@@ -31,6 +31,8 @@ class Fleet:
     optimizer_class = DistributedOptimizer
     # 1.x: the startup program comes after init_worker and ends with the servers' values. 2.x: it comes before.
     connects_at_start = True
+    # Whether a job of several processes may have servers.
+    has_servers = True
 
     def __init__(self):
         self._role_maker = None
@@ -52,9 +54,9 @@ class Fleet:
         sessions.see_off()
         cluster.share_seed()
         self._role_maker = role_maker
-        if not self.is_alone() and not role_maker.server_num():
-            raise NotBuilt(f"fleet.init: a job of {role_maker.worker_num()} workers without servers; collective "
-                           f"training is not built yet, parameter servers are")
+        if not self.is_alone() and not (self.has_servers and role_maker.server_num()):
+            raise NotBuilt(f"fleet.init: a job of {cluster.world().size} processes without servers; collective training "
+                           f"is not built yet, parameter servers are")
         if self.is_alone() and role_maker.server_num():
             notices.once("embedded", f"fleet.init: one worker keeps its parameters itself; the "
                                      f"{role_maker.server_num()} server(s) of this job have nothing to do")
@@ -196,6 +198,8 @@ class TranspilerFleet(Fleet):
 
 class CollectiveFleet(Fleet):
     """1.x training without servers; a job of one worker needs no communication."""
+
+    has_servers = False
 
 
 class PSLibFleet(Fleet):

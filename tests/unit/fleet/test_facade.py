@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fleet_mpi.errors import EnvironmentProblem, UsageError
+from fleet_mpi.errors import EnvironmentProblem, NotBuilt, UsageError
 from fleet_mpi.fleet.facade import CollectiveFleet, Mode, PSLibFleet, TranspilerFleet, file_shard
 from fleet_mpi.fleet.role_makers import Role, UserDefinedCollectiveRoleMaker, UserDefinedRoleMaker
 from fleet_mpi.fleet.transpiler_strategies import StrategyFactory
@@ -88,6 +88,14 @@ def test_servers_of_one_worker_have_nothing_to_do(capsys):
     fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, ["a:1", "b:1"]))
     assert fleet.server_num() == 2 and fleet.server_endpoints(to_string=True) == "a:1,b:1"
     assert "the 2 server(s) of this job have nothing to do" in capsys.readouterr().err
+
+
+def test_several_processes_of_a_collective_fleet_are_refused_whatever_their_roles(monkeypatch):
+    monkeypatch.setattr("fleet_mpi.fleet.facade.Fleet.is_alone", lambda self: False)
+    roles = dict(current_id=0, role=Role.WORKER, worker_num=1, server_endpoints=["a:1"])
+    TranspilerFleet().init(UserDefinedRoleMaker(**roles))
+    with pytest.raises(NotBuilt, match="without servers; collective training is not built yet"):
+        CollectiveFleet().init(UserDefinedRoleMaker(**roles))
 
 
 def test_nothing_works_before_init():
