@@ -79,6 +79,20 @@ class Recv:
         return pull_if_connected(k.scope) if k.attr("does") == "initial" else None
 
 
+@op("recv_rate", "", "Out")
+class RecvRate:
+    """A learning rate as the servers' schedule has it, for scripts that print it."""
+
+    def infer(k):
+        """One number."""
+        k.set("Out", [1], k.op.block._var_recursive(k.name("Out")).dtype, lod=())
+
+    def run(k):
+        """Ask."""
+        session, name, out = the_session(k), k.name("Out"), k["Out"]
+        return lambda: out.fill(session.rate(name))
+
+
 @op("send_barrier", "X*", "Out*?", attrs={"endpoints": []}, effect=True)
 class SendBarrier:
     """Shows that all gradients of a round come before its parameters."""

@@ -17,6 +17,7 @@ from fleet_mpi.parameter_server.client import Client, Description
 from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.parameter_server.server import Server
+from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.frame import Clock
 from fleet_mpi.program.scope import Scope
@@ -122,6 +123,10 @@ class WorkerSession:
         self.rows = [None] * len(self.rows)
         if self.cluster is not None:
             self.cluster.progress = self.client.pushes
+
+    def rate(self, name):
+        """A learning rate that the servers compute, as of the last update."""
+        return Whole(self.client).fetch_rate(name).item()
 
     def pull(self):
         """Take the servers' parameters as they are."""

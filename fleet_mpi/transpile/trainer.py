@@ -17,7 +17,8 @@ def rewrite_main(program, distribution, moved):
                      len(block.ops))
     kept_before = [op for op in block.ops[:at_update] if op not in moved]
     kept_after = [op for op in block.ops[at_update:] if op not in moved]
-    block.ops = _with_sends(block, kept_before, distribution) + _exchange(block, distribution) + kept_after
+    block.ops = [*_with_sends(block, kept_before, distribution), *_exchange(block, distribution),
+                 *_rates(block, distribution), *kept_after]
     _drop_unused_variables(block, moved, distribution.fed_rates)
     for rate in distribution.fed_rates:
         # So that the scope has it when it is sent, also where ops of the worker compute it.
@@ -116,6 +117,16 @@ def _receives(block, distribution, kind="exchange"):
     if not receives:
         receives.append(_op(block, "recv", {}, {"Out": []}, {"does": kind, "shapes": [], "rows": [], "param": ""}))
     return [*receives, _op(block, "fetch_barrier", {}, {}, {"endpoints": distribution.endpoints}), *concats]
+
+
+def _rates(block, distribution):
+    """An op for every rate that servers compute: runs only where a script fetches the rate."""
+    ops = []
+    for rate in sorted(set(distribution.rate_dtypes) - set(distribution.fed_rates)):
+        # Persistable it would be the worker's own, at its first value for ever.
+        block._var_recursive(rate).persistable = False
+        ops.append(_op(block, "recv_rate", {}, {"Out": [rate]}, {}))
+    return ops
 
 
 def _where(distribution, shards):

@@ -8,6 +8,7 @@ import cells
 import numpy as np
 import pytest
 from averaging import averaged, differences, digest, mean, plain
+from building import from_scratch
 from cells import CELLS, METHODS, RULES, Cell, Layout, layout
 from spread import Spread, over_loopback
 
@@ -105,6 +106,23 @@ def test_another_order_of_workers_gives_other_bits(monkeypatch):
     right = averaged(CELLS["sgd"], 3)
     monkeypatch.setattr("averaging.mean", lambda gradients: mean(gradients[::-1]))
     assert digest(averaged(CELLS["sgd"], 3)) != digest(right), "the batches would not show a sum in the wrong order"
+
+
+def test_a_rate_that_servers_compute_can_be_fetched():
+    rates = []
+    for is_spread in (False, True):
+        with from_scratch():
+            rate = fluid.layers.exponential_decay(0.1, 2, 0.5)
+            loss = cells.dense()
+            fluid.optimizer.SGD(rate).minimize(loss)
+            main = fluid.default_main_program()
+            if is_spread:
+                fluid.DistributeTranspiler().transpile(0, pservers="a:1,b:1", trainers=1)
+            executor = fluid.Executor()
+            executor.run(fluid.default_startup_program())
+            rates.append([executor.run(main, feed=cells.feed_of(main, 0, step), fetch_list=[rate])[0].tolist()
+                          for step in range(3)])
+    assert rates[0] == rates[1] and len(set(map(tuple, rates[0]))) == 3
 
 
 def test_a_scope_is_connected_to_one_program():

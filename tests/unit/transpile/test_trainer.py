@@ -61,7 +61,8 @@ def test_updates_decay_clips_schedules_and_states_are_gone_from_the_worker(netwo
     fluid.optimizer.Adam(rate, regularization=fluid.regularizer.L2Decay(0.1),
                          grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)).minimize(network())
     made = transpiled(workers=2)
-    assert op_types(made.trainer) == [*FORWARD, *SENT, "send_barrier", "recv", "recv", "recv", "fetch_barrier"]
+    assert op_types(made.trainer) == [*FORWARD, *SENT, "send_barrier", "recv", "recv", "recv", "fetch_barrier",
+                                      "recv_rate"]
     left = {*made.trainer.global_block().vars, *made.startup.global_block().vars}
     assert not [name for name in left if "moment" in name or "CLIP" in name or "DECAY" in name.replace("@LR_DECAY", "")]
 
