@@ -30,6 +30,22 @@ TABLE = (
             "least severe message written to stderr: debug, info, warning, error"),
     Setting("FLEET_MPI_STALENESS", int, -1,
             "asynchronous training: how many steps a worker may be ahead of the slowest one; -1: no bound"),
+    Setting("FLAGS_communicator_max_merge_var_num", int, -1,
+            "asynchronous training: the most batches that go in one push; -1: as the strategy says"),
+    Setting("FLAGS_communicator_send_queue_size", int, -1,
+            "asynchronous training: the most batches that wait to be sent; -1: as the strategy says"),
+    Setting("FLAGS_communicator_independent_recv_thread", int, -1,
+            "asynchronous training: 1: parameters are asked for apart from pushes; -1: as the strategy says"),
+    Setting("FLAGS_communicator_min_send_grad_num_before_recv", int, -1,
+            "asynchronous training: how many batches are sent before parameters are asked for apart; -1: as "
+            "the strategy says"),
+    Setting("FLAGS_communicator_thread_pool_size", int, -1,
+            "asynchronous training: the most requests of a worker under way; -1: as the strategy says"),
+    Setting("FLAGS_communicator_send_wait_times", int, -1,
+            "asynchronous training: how long a push waits for more batches, in 10 ms; -1: as the strategy "
+            "says"),
+    Setting("FLAGS_communicator_is_sgd_optimizer", int, -1,
+            "asynchronous training: 1: merged gradients are summed, 0: averaged; -1: as the strategy says"),
     Setting("FLAGS_check_nan_inf", bool, False,
             "look at every op's results and stop, naming the op, when one is not finite (read when a program is "
             "first run with some feeds and fetches; set_flags acts at any time)"),

@@ -40,7 +40,9 @@ def _from_switches(chosen):
         config.geo_sgd_mode = steps > 0
         if steps > 0:
             config.geo_sgd_need_push_nums = steps
-    return config, {name: told[name] for name in COMMUNICATOR if name in told}
+    # What is left as it was may come from the environment.
+    return config, {name: told[name] for name in COMMUNICATOR
+                    if name in told and told[name] != strategy.CONFIGS["a_sync_configs"][name]}
 
 
 class Job:

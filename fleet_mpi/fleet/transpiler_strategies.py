@@ -8,6 +8,7 @@ from fleet_mpi import settings
 from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy, Options
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig, ServerRuntimeConfig
+from fleet_mpi.transpile.mode_choice import communicator_flags
 
 
 class TrainerRuntimeConfig(Options):
@@ -20,6 +21,8 @@ class TrainerRuntimeConfig(Options):
         super().__init__()
         threads = settings.get("CPU_NUM") or 1
         self.max_merge_var_num = self.send_queue_size = self.min_send_grad_num_before_recv = threads
+        for name, value in communicator_flags().items():
+            setattr(self, name, value)
 
 
 class DistributedStrategy:

@@ -25,10 +25,16 @@ def chosen_mode(config, sync_mode=True, communicator=None):
     staleness = config.staleness if config.staleness is not None else settings.get("FLEET_MPI_STALENESS")
     if staleness >= 0:
         return "bounded_staleness", {"bound": staleness}
-    told = {**COMMUNICATOR, **(communicator or {})}
+    told = {**COMMUNICATOR, **communicator_flags(), **(communicator or {})}
     if config.half_async or not config.runtime_split_send_recv:
         return "half_async", {"max_merge_var_num": told["max_merge_var_num"]}
     return "async", told
+
+
+def communicator_flags():
+    """{option: value} of the communicator's options that the environment sets."""
+    flags = {name: settings.get(f"FLAGS_communicator_{name}") for name in COMMUNICATOR}
+    return {name: value for name, value in flags.items() if value >= 0}
 
 
 def _at_least_one(name, value):
