@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import PeerLost, Stalled
+from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.patience import of_first_step
@@ -256,7 +256,7 @@ class Client:
         """The second half of ``ask``."""
         link, header = part.link, self._header(part)
         answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
-        got = self._room(link, header) if into is None else into
+        got = messages.room_for(header.body, link.name) if into is None else into
         if len(got) != header.body:
             raise PeerLost(f"{self._me()}: {link.name} answers {kind.name} with {header.body} bytes, expected "
                            f"{len(got)}")
@@ -264,13 +264,6 @@ class Client:
             self._wait_within(part, self.transport.post_receive(link.rank, Channel.REPLY_BODY, got[start:stop]))
         self._end(part)
         return header, answer, got
-
-    def _room(self, link, header):
-        try:
-            return arrays.empty(header.body, np.uint8)
-        except (MemoryError, ValueError):
-            raise PeerLost(f"{self._me()}: {link.name} announces {header.body} bytes, more than there is memory "
-                           f"for") from None
 
     def hello(self, fingerprint):
         """Compare what this worker and the servers believe of the job; the difference is an error.
@@ -296,12 +289,11 @@ class Client:
     # ------------------------------------------------------------------ waiting
 
     def _wait(self, is_done, what, link):
-        try:
+        if is_done():
+            return
+        with waiting.told_by_the_first(self.index):
             waiting.wait_until(is_done, lambda: f"{self._me()}: {what()}", self.transport, self._longest,
                                lambda: self._say_that_i_wait(link))
-        except Stalled as error:
-            error.told_elsewhere = self.index > 0  # all workers wait for the same
-            raise
 
     def _longest(self):
         """A server that waits for another worker names that one; this worker's patience must be longer."""

@@ -43,14 +43,8 @@ class DenseTable:
     def _segments_of(self, piece):
         """The segments of a piece; a variable longer than a piece gives one to each of several pieces."""
         found, merge = [], not self.needs_norms
-        for index, shard in enumerate(self.image.shards):
-            dtype = self.image.dtypes[index]
-            start = self.image.starts[index]
-            stop = start + shard.size * dtype.itemsize
-            start, stop = max(start, piece.start), min(stop, piece.stop)
-            if start >= stop:
-                continue
-            recipe = self.recipes[shard.variable]
+        for index, start, stop in self.image.within(piece.start, piece.stop):
+            dtype, recipe = self.image.dtypes[index], self.recipes[self.image.shards[index].variable]
             last = found[-1] if found else None
             if merge and last and last.dtype == dtype and last.recipe.key() == recipe.key() and (
                     aligned(last.stop) == start):

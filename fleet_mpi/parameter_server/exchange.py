@@ -13,10 +13,11 @@ import numpy as np
 from fleet_mpi import arrays, update_rules
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
+from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
 
-# A message has the nodes of all variables that two servers share: the longest allowed.
-ROOM = 1 << 20
+# What fits a message without a body: the nodes of some hundred variables.
+ROOM = 1 << 16
 
 
 class Exchange:
@@ -25,7 +26,7 @@ class Exchange:
     def __init__(self, transport, index, servers, name_of):
         self.transport, self.index, self.name_of = transport, index, name_of
         self.others = {number: rank for number, rank in enumerate(servers) if number != index}
-        self.inboxes, self.buffers = {}, {}
+        self.inboxes, self.buffers = {}, {}   # by server: (what is to come, its header once that is there, bytes)
         self.heard, self.parked, self.sending = {}, {}, []
         self.is_first = True   # whether none has come to its end yet
         for number in self.others:
@@ -34,8 +35,14 @@ class Exchange:
     def _arm(self, number):
         if number not in self.buffers:
             self.buffers[number] = arrays.empty(HEADER_BYTES + ROOM, np.uint8)
-        self.inboxes[number] = self.transport.post_receive(self.others[number], Channel.BETWEEN_SERVERS,
-                                                           self.buffers[number])
+        self._expect(number, None, self.buffers[number])
+
+    def _expect(self, number, header, buffer):
+        """Wait for a message of another server, or, with its header, for the body that follows it."""
+        cuts = protocol.cuts(len(buffer)) if header else [(0, len(buffer))]
+        pending = [self.transport.post_receive(self.others[number], Channel.BETWEEN_SERVERS, buffer[start:stop])
+                   for start, stop in cuts]
+        self.inboxes[number] = pending, header, buffer
 
     def run(self, key, generator, on_end):
         """Drive an update that yields nodes of squares; ``key`` is (worker, step); ``on_end()`` when it is over."""
@@ -49,11 +56,19 @@ class Exchange:
             return
         content = messages.encode([[list(name), [[int(level), int(at), float(value).hex()] for level, at, value in found]]
                                    for name, found in nodes.items()])
+        header = Header(Kind.SQUARES, self.index, key[1], count=turn, number=key[0])
         for rank in self.others.values():
-            sent = messages.message(Header(Kind.SQUARES, self.index, key[1], count=turn, number=key[0]), content)
-            self.sending.append(self.transport.post_send(rank, Channel.BETWEEN_SERVERS, sent))
-        self.parked[*key, turn] = (key, turn, generator, on_end, nodes, time.monotonic())
+            self._send(rank, header, content)
+        self.parked[(*key, turn)] = (key, turn, generator, on_end, nodes, time.monotonic())
         self._try(key, turn)
+
+    def _send(self, rank, header, content):
+        parts = [messages.message(header, content)]
+        if len(content) > ROOM:
+            body = np.frombuffer(content, np.uint8)
+            parts = [messages.message(header._replace(body=len(body)))]
+            parts += [body[start:stop] for start, stop in protocol.cuts(len(body))]
+        self.sending += [self.transport.post_send(rank, Channel.BETWEEN_SERVERS, part) for part in parts]
 
     def _try(self, key, turn):
         at = (*key, turn)
@@ -72,10 +87,10 @@ class Exchange:
     def advance(self):
         """Take what the other servers sent; returns whether anything came."""
         happened = False
-        for number, pending in list(self.inboxes.items()):
-            if pending.done():
+        for number, (pending, header, buffer) in list(self.inboxes.items()):
+            if all(one.done() for one in pending):
                 happened = True
-                self._take(number, pending)
+                self._take(number, pending, header, buffer)
         if self.sending:
             self.sending = [one for one in self.sending if not one.done()]
         return happened
@@ -89,14 +104,20 @@ class Exchange:
 
     def close(self):
         """Expect nothing more from the other servers; call when the last worker has left."""
-        for pending in self.inboxes.values():
-            self.transport.withdraw(pending)
+        for pending, _, _ in self.inboxes.values():
+            for one in pending:
+                self.transport.withdraw(one)
         self.inboxes = {}
 
-    def _take(self, number, pending):
-        buffer, source = self.buffers[number], self.name_of(self.others[number])
-        header = Header.unpack(buffer, pending.received, source)
-        nodes = _nodes_in(messages.decode(buffer[HEADER_BYTES:HEADER_BYTES + header.inline], source), source)
+    def _take(self, number, pending, header, buffer):
+        source, content = self.name_of(self.others[number]), buffer
+        if header is None:
+            header = Header.unpack(buffer, pending[0].received, source)
+            if header.body:
+                self._expect(number, header, messages.room_for(header.body, source))
+                return
+            content = buffer[HEADER_BYTES:HEADER_BYTES + header.inline]
+        nodes = _nodes_in(messages.decode(content, source), source)
         self._arm(number)
         key, turn = (header.number, header.step), header.count
         self.heard.setdefault((*key, turn), {})[number] = nodes

@@ -7,6 +7,8 @@ An image travels in *pieces*: one, or above ``protocol.PIECE`` bytes several, cu
 those need not be copied.
 """
 
+import bisect
+import bisect
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +98,7 @@ class ServerImage:
             itemsize = np.dtype(variable.dtype).itemsize
             flat = layout.starts[shard.variable] + shard.offset * itemsize
             self.starts.append(self.nbytes)
-            _append_run(runs, Run(flat, self.nbytes, shard.size * itemsize), layout.nbytes)
+            _append_run(runs, Run(flat, self.nbytes, shard.size * itemsize))
             self.nbytes += aligned(shard.size * itemsize)
         self.dtypes = [np.dtype(layout.variables[shard.variable].dtype) for shard in self.shards]
         self.pieces = _cut_into_pieces(runs, self.nbytes)
@@ -110,13 +112,18 @@ class ServerImage:
 
     def typed_ranges(self, start, stop):
         """(start, stop, dtype) of the ranges of equal type within some bytes of the image."""
-        parts = []
-        for begin, shard, dtype in zip(self.starts, self.shards, self.dtypes):
-            end = min(begin + shard.size * dtype.itemsize, stop)
-            begin = max(begin, start)
-            if begin < end:
-                parts.append((begin, end - begin, dtype))
-        return _joined_ranges(parts)
+        return _joined_ranges((begin, end - begin, self.dtypes[index])
+                              for index, begin, end in self.within(start, stop))
+
+    def within(self, start, stop):
+        """(shard's index, start, stop) of what some bytes of the image have of each shard."""
+        for index in range(max(0, bisect.bisect_right(self.starts, start) - 1), len(self.starts)):
+            begin = self.starts[index]
+            if begin >= stop:
+                return
+            end = min(begin + self.shards[index].size * self.dtypes[index].itemsize, stop)
+            if max(begin, start) < end:
+                yield index, max(begin, start), end
 
 
 def _joined_ranges(parts):
@@ -135,7 +142,7 @@ def _bytes_of(variable):
     return int(np.prod(variable.shape, dtype=np.int64)) * np.dtype(variable.dtype).itemsize
 
 
-def _append_run(runs, run, flat_bytes):
+def _append_run(runs, run):
     """Add a run; one that goes on where the last one ended, on both sides, makes that one longer."""
     if runs:
         last = runs[-1]

@@ -72,6 +72,14 @@ def message(header, inline=b""):
     return made
 
 
+def room_for(nbytes, source):
+    """An array for a body that was announced."""
+    try:
+        return arrays.empty(nbytes, np.uint8)
+    except (MemoryError, ValueError):
+        raise PeerLost(f"{source} announces {nbytes} bytes, more than there is memory for") from None
+
+
 def encode(value):
     """A value of numbers, texts, lists and dictionaries as bytes."""
     return json.dumps(value, sort_keys=True).encode()
