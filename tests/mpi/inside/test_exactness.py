@@ -17,7 +17,8 @@ GROUPS = 3
 def trained(number, cell, comm):
     """This rank's part in a cell; returns (workers of the cell, the state if this is its last worker, else None)."""
     from fleet_mpi.wire.mpi import MPITransport
-    servers = 1 + (number // 2) % min(4, comm.size - 1)
+    # Workers that end at different times must be several.
+    servers = 1 if cell.ends else 1 + (number // 2) % min(4, comm.size - 1)
     # Servers are the first ranks or the last ones: numbers within a role must not be mistaken for ranks.
     ranks = list(range(comm.size)) if number % 4 < 2 else list(range(comm.size))[::-1]
     serving, working = ranks[:servers], ranks[servers:]
