@@ -1,0 +1,124 @@
+"""``fluid.io`` on a worker's program: what the servers have is saved and loaded with it; an executor's end is a goodbye."""
+
+import gc
+
+import numpy as np
+import pytest
+from building import from_scratch
+
+from fleet_mpi import fluid, sessions
+from fleet_mpi.errors import UsageError
+from fleet_mpi.program.scope import Scope, global_scope, scope_guard
+
+FEED = {"x": np.linspace(-1, 1, 24, dtype="float32").reshape(4, 6), "y": np.ones((4, 1), "float32")}
+
+
+class Training:
+    """A small model in the default programs, with two servers inside this process or with none."""
+
+    def __init__(self, with_servers=True):
+        x, y = fluid.layers.data(name="x", shape=[6]), fluid.layers.data(name="y", shape=[1])
+        self.guess = fluid.layers.fc(fluid.layers.batch_norm(fluid.layers.fc(x, 8, act="relu")), 1)
+        self.loss = fluid.layers.mean(fluid.layers.square_error_cost(self.guess, y))
+        fluid.default_startup_program().random_seed = 3
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(self.loss)
+        self.program, self.exe = fluid.default_main_program(), fluid.Executor()
+        if with_servers:
+            transpiler = fluid.DistributeTranspiler()
+            transpiler.transpile(0, pservers="a:1,b:1", trainers=1)
+            self.program = transpiler.get_trainer_program()
+
+    def train(self, steps=3):
+        """Some steps, after the startup program has run."""
+        for _ in range(steps):
+            self.exe.run(self.program, feed=FEED)
+        return self
+
+    def start(self):
+        """Run the startup program."""
+        self.exe.run(fluid.default_startup_program())
+        return self
+
+
+@pytest.fixture
+def fresh():
+    """Default programs and a global scope of the test's own, as often as it asks."""
+    with from_scratch(), scope_guard(Scope()):
+        yield
+
+
+def files(folder):
+    """{name: bytes}."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def saved(folder, with_servers, save=fluid.io.save_persistables, **how):
+    """The files of a training, from scratch."""
+    with from_scratch(), scope_guard(Scope()):
+        training = Training(with_servers).start().train()
+        save(training.exe, str(folder), training.program, **how)
+    return files(folder)
+
+
+@pytest.mark.parametrize("save, how", (
+    (fluid.io.save_persistables, {}), (fluid.io.save_persistables, {"filename": "all"}), (fluid.io.save_params, {}),
+    (fluid.io.save_vars, {"vars": ["fc_0.w_0", "fc_0.w_0_velocity_0"]})))
+def test_the_files_are_those_of_one_process(tmp_path, save, how):
+    with_servers = saved(tmp_path / "servers", True, save, **how)
+    assert with_servers == saved(tmp_path / "alone", False, save, **how) and with_servers
+
+
+def test_an_inference_model_is_that_of_one_process(tmp_path):
+    def save(exe, folder, program):
+        target = program.global_block().var("fc_1.tmp_1")
+        assert fluid.io.save_inference_model(folder, ["x"], [target], exe, program) == [target.name]
+    with_servers = saved(tmp_path / "servers", True, save)
+    assert with_servers == saved(tmp_path / "alone", False, save) and "__model__" in with_servers
+
+
+def test_what_was_saved_can_be_taken_up_again_while_servers_run(tmp_path, fresh):
+    training = Training().start().train()
+    fluid.io.save_persistables(training.exe, str(tmp_path / "then"), training.program)
+    training.train(2)
+    fluid.io.save_persistables(training.exe, str(tmp_path / "later"), training.program)
+    fluid.io.load_persistables(training.exe, str(tmp_path / "then"), training.program)
+    fluid.io.save_persistables(training.exe, str(tmp_path / "again"), training.program)
+    assert files(tmp_path / "again") == files(tmp_path / "then") != files(tmp_path / "later")
+    training.train(2)
+    fluid.io.save_persistables(training.exe, str(tmp_path / "again"), training.program)
+    assert files(tmp_path / "again") == files(tmp_path / "later")
+
+
+def test_single_variables_of_servers_are_not_loaded(tmp_path, fresh):
+    training = Training().start()
+    with pytest.raises(UsageError, match="load_vars: fc_0.w_0 are on the servers"):
+        fluid.io.load_vars(training.exe, str(tmp_path), training.program, vars=["fc_0.w_0"])
+
+
+@pytest.mark.parametrize("call", (fluid.io.save_persistables, fluid.io.load_persistables))
+def test_a_worker_that_is_not_connected_is_told_so(tmp_path, fresh, call):
+    training = Training()
+    with pytest.raises(UsageError, match="not connected to the servers"):
+        call(training.exe, str(tmp_path), training.program)
+    training.start().exe.close()
+    training.train(1)
+    training.exe.close()
+    with pytest.raises(UsageError, match="before stop_worker or exe.close"):
+        call(training.exe, str(tmp_path), training.program)
+
+
+def test_closing_the_executor_that_trained_is_a_goodbye_and_losing_one_is_not(fresh):
+    training = Training().start().train()
+    session = sessions.session_of(global_scope())
+    other = fluid.Executor()
+    other.run(fluid.default_startup_program())
+    other.close()
+    helper = fluid.Executor()
+    helper.run(training.program, feed=FEED)
+    del helper
+    gc.collect()
+    assert not session.is_over
+    training.exe.close()
+    assert session.is_over
+    with pytest.raises(UsageError, match="has said goodbye"):
+        training.train(1)
