@@ -12,9 +12,10 @@ import numpy as np
 from fleet_mpi import cluster, modes, notices
 from fleet_mpi.arrays import DistantTable
 from fleet_mpi.errors import UsageError
-from fleet_mpi.parameter_server import parting
+from fleet_mpi.parameter_server import parting, presence
 from fleet_mpi.parameter_server.client import Client, Description
 from fleet_mpi.parameter_server.patience import FIRST_STEP_S
+from fleet_mpi.parameter_server.recipes import Recipe
 from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.parameter_server.whole import Whole
@@ -34,8 +35,11 @@ def describe(distribution):
     rows = distribution.row_placement
     tables = tuple(RowTableDescription(one.name, one.shape, one.dtype, rows.of_variable(one.name),
                                        distribution.recipes[one.name]) for one in rows.variables)
-    return Description(distribution.placement, distribution.recipes, distribution.fed_rates, tables,
-                       distribution.rate_dtypes, keeps_states=distribution.mode != "geo")
+    recipes = distribution.recipes
+    if not distribution.keeps_states:
+        recipes = {name: Recipe("sgd", rate=one.rate) for name, one in recipes.items()}  # a rule without states
+    return Description(distribution.placement, recipes, distribution.fed_rates, tables, distribution.rate_dtypes,
+                       distribution.keeps_states)
 
 
 class Link(NamedTuple):
@@ -61,7 +65,7 @@ class WorkerSession:
         description = describe(distribution)
         self.client = Client(link.transport, link.worker, link.servers, description, link.name_of)
         if self.cluster is not None:
-            self.client.first_step_s, self.cluster.takes_part = FIRST_STEP_S, True
+            self._take_part(link)
         self.half = modes.worker_half(distribution.mode, self.client, distribution.options,
                                       workers=distribution.workers)
         self.rows = [None] * len(description.row_tables)
@@ -80,6 +84,12 @@ class WorkerSession:
             raise refusal("worker", joined.index, plan.workers, plan.endpoints)
         return joined
 
+    def _take_part(self, link):
+        if self.cluster.size > 1 and not self.cluster.takes_part:
+            presence.wait_for(link.transport, link.worker, link.servers, link.name_of)
+        self.cluster.takes_part = True
+        self.client.first_step_s, self.client.is_first_step = FIRST_STEP_S, True
+
     def _install(self):
         """Let the scope's parameters and gradients lie in the client's flat arrays; values stay.
 
@@ -93,7 +103,7 @@ class WorkerSession:
                 view[...] = known
             had_values = had_values and known is not None
             self.scope.var(name).put(view)
-            if self.distribution.mode != "geo":
+            if self.distribution.keeps_states:
                 self.scope.var(self.distribution.gradients[name]).put(grads[name])
         for number, table in enumerate(self.client.description.row_tables):
             # For programs besides the trainer's, which look rows up in a table of the scope.
@@ -177,6 +187,7 @@ def serve(distribution, index, scope):
                        servers=list(distribution.endpoints))
     if job.size == 1:
         raise refusal("server", index, distribution.workers, distribution.endpoints)
+    show_presence()
     server = new_server(distribution, index, _mpi(job), [one.rank for one in job.workers],
                         [one.rank for one in job.servers], scope, name_of(job))
     server.patience.first_step_s, job.takes_part = FIRST_STEP_S, True
@@ -184,6 +195,13 @@ def serve(distribution, index, scope):
     notices.log().info("Server listening on %s", distribution.endpoints[index])
     server.serve()
     return server
+
+
+def show_presence():
+    """A server's: let the workers know that it prepares to serve. May be called again."""
+    job = cluster.current()
+    if job.size > 1 and not job.shown:
+        job.shown = presence.show(_mpi(job), job.index, [one.rank for one in job.workers])
 
 
 def see_off():
@@ -199,6 +217,7 @@ def _part(job):
     if job.role == "worker":
         parting.say_goodbye(_mpi(job), job.index, [one.rank for one in job.servers], name)
     else:
+        show_presence()
         parting.turn_away(_mpi(job), job.index, [one.rank for one in job.workers], name)
 
 
@@ -256,7 +275,7 @@ def take_values(distribution, server, scope):
         view[...] = values
         scope.var(name).put(view)
         scope.erase([name + WHOLE])
-        for state, variable in distribution.recipes[shard.variable].states:
+        for state, variable in distribution.states_of(shard.variable):
             values = scope.array(state_name(variable, shard, distribution))
             if values is not None:
                 table.set_state(shard.variable, shard.block, state, values)

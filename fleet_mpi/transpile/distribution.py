@@ -43,6 +43,15 @@ class Distribution:
         """The hook of an executor's end: a worker that closes what it trained with says goodbye."""
         Distribution.disconnect(self, scope)
 
+    @property
+    def keeps_states(self):
+        """Whether servers have the optimizers; in geo training the workers do, and servers only add."""
+        return self.mode != "geo"
+
+    def states_of(self, variable):
+        """(the rule's state, the program's variable) pairs that servers keep with a variable."""
+        return self.recipes[variable].states if self.keeps_states else ()
+
     def counters(self):
         """What schedules keep from step to step: variables that the rate program reads and writes."""
         if self.rate_program is None:

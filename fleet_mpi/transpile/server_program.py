@@ -132,7 +132,7 @@ def server_startup(distribution, server):
     starting = _Starting(source.global_block(), program.global_block())
     for shard in shards_of(distribution, server):
         starting.add(shard.variable, shard.variable + _suffix(shard), shard)
-        for _, state in distribution.recipes[shard.variable].states:
+        for _, state in distribution.states_of(shard.variable):
             starting.add(state, state_name(state, shard, distribution), shard)
     for name in _rate_variables(distribution):
         starting.add_whole(name)
