@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 from fleet_mpi import settings
+from fleet_mpi.fleet.job import config_of
+from fleet_mpi.fleet.strategy import DistributedStrategy
+from fleet_mpi.modes import MODES
+from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
+from fleet_mpi.transpile.mode_choice import chosen_mode
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.rst").read_text()
@@ -51,6 +56,25 @@ def test_every_setting_is_in_the_table_with_its_meaning():
     for setting in settings.TABLE:
         assert f"``{setting.name}``" in table, setting.name
         assert setting.meaning in table, setting.name
+
+
+MODE = re.compile(r"^``(\w+)`` +(``.*?)(?:  +(``.*))?$", re.M)
+
+
+@pytest.mark.parametrize("mode, first, second", MODE.findall(README.partition("\nModes\n")[2].partition("\n- ``")[0]))
+def test_the_table_of_modes_says_what_chooses_each(mode, first, second):
+    for cell, options in ((first, DistributeTranspilerConfig()), (second, DistributedStrategy())):
+        staleness = 2 if "FLEET_MPI_STALENESS=S" in cell else -1
+        for statements in re.findall(r"``(.+?)``", cell):
+            for name, value in re.findall(r"(\w+) = ([^;]+)", statements):
+                setattr(options, name, eval(value, {"K": 4, "S": 2}))
+            config, communicator = config_of(options)
+            with settings.override(FLEET_MPI_STALENESS=staleness):
+                assert chosen_mode(config, True, communicator)[0] == mode, statements
+
+
+def test_every_mode_is_in_the_table():
+    assert [mode for mode, *_ in MODE.findall(README.partition("\nModes\n")[2].partition("\n- ``")[0])] == list(MODES)
 
 
 def test_the_layout_names_what_exists_or_says_that_it_is_to_come():
