@@ -121,6 +121,7 @@ class Job:
     def init_server(self, model_dir=None):
         """First values: drawn, or from a folder."""
         self._require("init_server", self.role.is_server())
+        sessions.show_presence()
         Executor().run(self.startup)
         if model_dir:
             if not os.path.isdir(model_dir):

@@ -4,6 +4,8 @@ Not a worker that is itself held up: it says so (WAITING) when it has waited for
 that one in its own time. And not one in its first step, where kernels are compiled, before ``FIRST_STEP_S``.
 """
 
+import time
+
 from fleet_mpi.errors import Stalled
 from fleet_mpi.wire import waiting
 from fleet_mpi.wire.protocol import Kind
@@ -22,6 +24,7 @@ class Patience:
     def __init__(self, server, first_step_s=0.0):
         self.server, self.first_step_s = server, first_step_s
         self.greeted, self.held_up = set(), set()
+        self.looked, self.trusted_until = time.monotonic(), 0.0
 
     def note(self, worker, kind):
         """A request of this kind came from a worker."""
@@ -34,6 +37,8 @@ class Patience:
 
     def check(self):
         """Raise Stalled, and tell the workers that wait, if somebody is late."""
+        if self._must_look_longer():
+            return
         server, waited = self.server, waiting.deadline()
         if server.exchange.is_first:
             waited = of_first_step(waited, self.first_step_s)
@@ -41,6 +46,14 @@ class Patience:
         if servers:
             self._give_up(f"has waited {waited:.1f} s for {', '.join(servers)}", server.active)
         self._check_workers(waiting.deadline())
+
+    def _must_look_longer(self):
+        """Whether this server stood still itself, less than a deadline ago: what came meanwhile is not yet taken."""
+        now = time.monotonic()
+        if now - self.looked > waiting.STOOD_STILL:
+            self.trusted_until = now + waiting.deadline()
+        self.looked = now
+        return now < self.trusted_until
 
     def _check_workers(self, deadline):
         server = self.server

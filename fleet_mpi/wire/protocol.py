@@ -42,6 +42,7 @@ class Kind(enum.IntEnum):
     THAW = 9        # go on; answered DONE
     LEAVE = 10      # this worker will send nothing more; no answer
     WAITING = 11    # this worker has waited for long for the server with this number; no answer
+    PRESENT = 12    # a server has begun, and will take requests in a while; no answer
     DONE = 20
     VALUES = 21
     ERROR = 22      # a sentence and the exit code; the job ends
@@ -56,6 +57,7 @@ class Channel(enum.IntEnum):
     REPLY = 3
     REPLY_BODY = 4
     BETWEEN_SERVERS = 5
+    PRESENCE = 6
 
 
 class Header(NamedTuple):
@@ -72,10 +74,7 @@ class Header(NamedTuple):
 
     def pack_into(self, buffer):
         """Write the header to the front of a byte array."""
-        view = memoryview(buffer)
-        _LAYOUT.pack_into(view, 0, _MAGIC, VERSION, self.kind, self.sender, self.flags, self.step, self.count,
-                          self.number, self.inline, self.body)
-        _CHECK.pack_into(view, _LAYOUT.size, zlib.crc32(view[:_LAYOUT.size]))
+        write_header(memoryview(buffer), *self)
 
     @classmethod
     def unpack(cls, buffer, received, source):
@@ -95,6 +94,12 @@ class Header(NamedTuple):
             raise PeerLost(f"{source} announced {inline} bytes and a body of {body}, but sent "
                            f"{received - HEADER_BYTES} after the header")
         return cls(_KIND_OF[kind], sender, step, count, number, inline, body, flags)
+
+
+def write_header(view, kind, sender, step=0, count=0, number=0, inline=0, body=0, flags=0):
+    """Write a header to the front of a memoryview."""
+    _LAYOUT.pack_into(view, 0, _MAGIC, VERSION, kind, sender, flags, step, count, number, inline, body)
+    _CHECK.pack_into(view, _LAYOUT.size, zlib.crc32(view[:_LAYOUT.size]))
 
 
 _KIND_OF = {kind.value: kind for kind in Kind}

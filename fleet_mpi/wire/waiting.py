@@ -7,12 +7,15 @@ has more ranks than cores, and a rank that spins takes the core of one that comp
 
 import os
 import time
+from contextlib import contextmanager
 
 from fleet_mpi import settings
 from fleet_mpi.errors import Stalled
 
 SPIN = 0.002
 LONGEST_SLEEP = 0.005
+# Pauses are of milliseconds: a process that did not look for longer than this was stopped, or busy, itself.
+STOOD_STILL = 1.0
 # A sleep is this part of the time that nothing has happened for: it delays an answer by as little.
 SLEEP_PART = 0.02
 
@@ -21,15 +24,21 @@ class Backoff:
     """The pauses of one wait. ``rest`` when nothing happened, ``wake`` when something did."""
 
     def __init__(self):
-        self.since = time.monotonic()
+        self.since = self.looked = time.monotonic()
 
     def wake(self):
         """Something happened: spin again."""
-        self.since = time.monotonic()
+        self.since = self.looked = time.monotonic()
 
     def rest(self):
-        """Nothing happened: yield or sleep; returns the seconds since something did."""
-        idle = time.monotonic() - self.since
+        """Nothing happened: yield or sleep; returns the seconds since something did.
+
+        Time in which this process stood still itself does not count: the others may have done their part.
+        """
+        now = time.monotonic()
+        if now - self.looked > STOOD_STILL:
+            self.since += now - self.looked
+        self.looked, idle = now, now - self.since
         if idle < SPIN:
             # Not time.sleep(0), which takes 50 us and more. Threads of this process (readers, loaders) get the
             # interpreter as always, after its switch interval.
@@ -63,3 +72,13 @@ def wait_until(is_done, whom, transport=None, longest=None, on_long=None):
             on_long = None
         if waited > longest:
             raise Stalled(f"{whom()} (waited {longest:.1f} s; FLAGS_rpc_deadline sets it in ms)")
+
+
+@contextmanager
+def told_by_the_first(index):
+    """Where all workers, or all servers, wait for the same: let the first one say so if it stalls."""
+    try:
+        yield
+    except Stalled as error:
+        error.told_elsewhere = index > 0
+        raise

@@ -93,6 +93,18 @@ def test_a_worker_waits_for_its_first_step_longer_than_for_later_ones_and_the_gr
     assert client._longest() < 0.5
 
 
+def test_a_server_that_stood_still_itself_looks_longer_before_it_calls_somebody_late(trained, monkeypatch):
+    job = trained(1, 2, steps=1)
+    monkeypatch.setattr(waiting, "STOOD_STILL", 0.1)
+    job.clients[0].push_pull()
+    serve_for(job.servers[0], 0.05)
+    time.sleep(0.4)                           # stopped; worker 1's push would have been due meanwhile
+    begun = time.monotonic()
+    with pytest.raises(Stalled):
+        job.servers[0].serve()
+    assert time.monotonic() - begun > 0.19
+
+
 def test_of_several_that_found_the_same_the_first_says_so(trained):
     job = trained(2, 2)
     ticket, told = job.clients[0].push_pull(), []

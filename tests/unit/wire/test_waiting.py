@@ -99,3 +99,29 @@ def test_the_transport_goes_on_while_somebody_waits_and_its_work_is_no_reason_to
     transport = Working()
     waiting.wait_until(lambda: transport.calls >= 4, lambda: "", transport, longest=lambda: 1)
     assert (transport.calls, clock.yields, clock.sleeps) == (4, 1, [])
+
+
+def test_time_in_which_the_process_stood_still_itself_does_not_count(clock):
+    begun, looks = clock.now, []
+
+    def look():
+        looks.append(clock.now)
+        if len(looks) == 50:
+            clock.now += 1000
+    with pytest.raises(Stalled):
+        waiting.wait_until(look, lambda: "it", longest=lambda: 1.5)
+    assert 1001.5 < clock.now - begun < 1001.7
+
+
+def test_a_long_wait_is_told_once_after_a_quarter_of_it(clock):
+    begun, told = clock.now, []
+    with pytest.raises(Stalled):
+        waiting.wait_until(lambda: False, lambda: "it", longest=lambda: 2, on_long=lambda: told.append(clock.now - begun))
+    assert len(told) == 1 and 0.5 < told[0] < 0.52
+
+
+@pytest.mark.parametrize("index", (0, 1))
+def test_of_several_that_stall_together_the_first_says_so(clock, index):
+    with pytest.raises(Stalled) as stalled, waiting.told_by_the_first(index):
+        waiting.wait_until(lambda: False, lambda: "it", longest=lambda: 1)
+    assert stalled.value.told_elsewhere == (index > 0)
