@@ -7,18 +7,20 @@ original's format for several tensors in one file; ``<path>.pdmodel`` the progra
 import os
 
 from fleet_mpi.checkpoint.replacing import replacing
-from fleet_mpi.checkpoint.variables import is_parameter, is_persistable, load_vars, save_vars
+from fleet_mpi.checkpoint.saving import load_vars, save_vars
+from fleet_mpi.checkpoint.variables import is_parameter, is_persistable
 from fleet_mpi.errors import CheckpointDamaged, NotBuilt, UsageError
 
 
 def save(program, model_path, protocol=None):
     """Write the three files; the second only where anything besides parameters persists."""
     folder, name = _split(model_path)
+    whole = program if program._distribution is None else program._distribution.origin
     save_vars(None, folder, program, predicate=is_parameter, filename=name + ".pdparams")
-    if any(_is_other(var) for var in program.list_vars()):
+    if any(_is_other(var) for var in whole.list_vars()):
         save_vars(None, folder, program, predicate=_is_other, filename=name + ".pdopt")
     with replacing(os.path.join(folder, name + ".pdmodel")) as stream:
-        stream.write(program.serialize_to_string())
+        stream.write(whole.serialize_to_string())
 
 
 def load(program, model_path, executor=None, var_list=None):

@@ -1,9 +1,13 @@
-"""Word vectors: four words predict the fifth, through one table shared by all four."""
+"""Word vectors: four words predict the fifth, through one table shared by all four.
+
+With several workers each has its share of the text.
+"""
 
 import argparse
 import sys
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
 
 WORDS = ("firstw", "secondw", "thirdw", "forthw", "nextw")
@@ -24,23 +28,28 @@ def network(dictionary_size, embedding_size=32, hidden_size=256, is_sparse=True)
 def main(argv=None):
     """Train; returns 0 when the last hundred batches were better than the first, else 1."""
     options = _options(argv)
+    job = training.job(options)
     dictionary = paddle.dataset.imikolov.build_dict(min_word_freq=options.least_frequency)
     words, _, loss = network(len(dictionary), options.embedding_size, options.hidden_size, not options.dense)
-    fluid.optimizer.Adam(learning_rate=options.learning_rate).minimize(loss)
-    batches = paddle.batch(paddle.dataset.imikolov.train(dictionary, len(WORDS)), batch_size=options.batch_size)
+    job.minimize(fluid.optimizer.Adam(learning_rate=options.learning_rate), loss)
+    if job.is_server:
+        return job.serve()
+    samples = job.share(paddle.dataset.imikolov.train(dictionary, len(WORDS)))
+    batches = paddle.batch(samples, batch_size=options.batch_size)
     if options.batches:
         batches = paddle.reader.firstn(batches, options.batches)
 
     place = fluid.CPUPlace()
     feeder = fluid.DataFeeder(feed_list=words, place=place)
     exe = fluid.Executor(place)
-    exe.run(fluid.default_startup_program())
-    progress, losses = Progress(), []
+    job.start(exe)
+    progress, losses = Progress(job.name), []
     for number in range(options.passes):
         for batch in batches():
-            value, = exe.run(feed=feeder.feed(batch), fetch_list=[loss])
+            value, = exe.run(job.program, feed=feeder.feed(batch), fetch_list=[loss])
             losses.append(float(value))
             progress.step(f"pass {number + 1}/{options.passes}  loss {losses[-1]:.4f}", len(batch))
+    job.finish(exe)
     few = min(100, max(1, len(losses) // 2))
     first, last = sum(losses[:few]) / few, sum(losses[-few:]) / few
     progress.end(f"loss of the first {few} batches {first:.4f}, of the last {last:.4f}")
@@ -59,6 +68,7 @@ def _options(argv):
     parser.add_argument("--hidden-size", type=int, default=256)
     parser.add_argument("--least-frequency", type=int, default=50, help="rarer words count as unknown")
     parser.add_argument("--dense", action="store_true", help="gradients of the whole table instead of its rows")
+    training.add_options(parser, api="fleet")
     return parser.parse_args(argv)
 
 

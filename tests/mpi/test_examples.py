@@ -54,9 +54,10 @@ def test_fit_a_line_reaches_its_loss_in_every_mode_and_every_way(tmp_path):
         assert len(reached) == 18, ended.story()
 
 
-def test_digits_are_recognised_in_every_mode(tmp_path):
+def test_digits_are_recognised_in_every_mode_and_words_foretold(tmp_path):
+    words = ["word2vec", "--passes", "1", "--batches", "30", "--learning-rate", "0.01"]
     common = ["--samples", "600", "--batch-size", "32", "--test-samples", "200", "--good-accuracy", "0.5"]
-    run_all(tmp_path, [["recognize_digits", "--api", api, "--mode", mode, *common] for api, mode in rotating()])
+    run_all(tmp_path, [words, *(["recognize_digits", "--api", api, "--mode", mode, *common] for api, mode in rotating())])
 
 
 def test_wide_and_deep_tells_clicks_from_the_rest_in_every_mode(tmp_path):

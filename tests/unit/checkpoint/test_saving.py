@@ -76,6 +76,14 @@ def test_an_inference_model_is_that_of_one_process(tmp_path):
     assert with_servers == saved(tmp_path / "alone", False, save) and "__model__" in with_servers
 
 
+def test_a_path_for_all_gets_the_files_of_one_process(tmp_path):
+    def save(exe, folder, program):
+        fluid.save(program, folder + "/trained")
+    with_servers = saved(tmp_path / "servers", True, save)
+    assert with_servers == saved(tmp_path / "alone", False, save)
+    assert set(with_servers) == {"trained.pdparams", "trained.pdopt", "trained.pdmodel"}
+
+
 def test_what_was_saved_can_be_taken_up_again_while_servers_run(tmp_path, fresh):
     training = Training().start().train()
     fluid.io.save_persistables(training.exe, str(tmp_path / "then"), training.program)
