@@ -1,9 +1,9 @@
 """When parameters move: one file per mode, its worker half and its server half together.
 
 The worker half is told of every step (``after_backward``), of parameters that came from elsewhere (``restart``) and
-of the end (``finish``). The server half is started with its server and told of every piece of a push, every whole
-push, every pull and every worker that leaves; ``late`` names the workers that others have waited for too long. Both
-know names and arrays, never a program. A new mode is one file and its line here.
+of the end (``finish``). The server half is started with its server and told of every piece of a push that comes in
+pieces, every whole push, every pull and every worker that leaves; ``late`` names the workers that others have waited
+for too long. Both know names and arrays, never a program. A new mode is one file and its line here.
 """
 
 from fleet_mpi.errors import UsageError, nearest

@@ -207,7 +207,7 @@ class AsyncServer:
             key = (push.worker, push.header.step)
             self.server.exchange.run(key, self.server.update_with_norms(push.image, [push]), lambda: self.applied(push))
             return
-        for calls in self.server.bound(push.image):
+        for calls in self.server.bound(push):
             for call in calls:
                 call()
         self.server.update_rows([push])

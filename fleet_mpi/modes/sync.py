@@ -42,6 +42,8 @@ class SyncServer:
     def start(self, server):
         """Get ready to serve."""
         self.server = server
+        # Whether pieces wait for the whole: small images, norms.
+        self.is_whole = len(server.image.pieces) < 2 or server.table.needs_norms
         self._new_round()
 
     def _new_round(self):
@@ -53,7 +55,7 @@ class SyncServer:
         """A piece of one worker's gradients is here."""
         self._note(push)
         self.pieces_in[number] += 1
-        if not self._at_once():
+        if not self.is_whole:
             self._try_piece(number)
 
     def on_push(self, push):
@@ -64,7 +66,7 @@ class SyncServer:
 
     def on_leave(self, worker):
         """The round may be complete without this worker."""
-        if self.pushes and not self._at_once():
+        if self.pushes and not self.is_whole:
             for number in range(len(self.pieces_in)):
                 self._try_piece(number)
         self._try_round()
@@ -84,10 +86,6 @@ class SyncServer:
             self.pushes[push.worker] = push
             self.first_came = self.first_came or time.monotonic()
 
-    def _at_once(self):
-        """Whether pieces wait for the whole: small images, norms, rows."""
-        return len(self.pieces_in) < 2 or self.server.table.needs_norms
-
     def _contributors(self):
         return [self.pushes[worker] for worker in sorted(self.pushes)]
 
@@ -99,7 +97,7 @@ class SyncServer:
             return
         self._begin_update()
         self._average(number)
-        for call in self.server.bound(self.mean_of.image)[number]:
+        for call in self.server.bound(self.mean_of)[number]:
             call()
         self.sends[number] = [one for push in self._contributors() if push.wants_values
                               for one in self._send_piece(push, number)]
@@ -120,26 +118,27 @@ class SyncServer:
         average([push.image for push in self._contributors()], self.server.image.ranges[number])
 
     def _try_round(self):
-        if not self.pushes or len(self.complete) < len(self.server.active) or self.complete != set(self.pushes):
+        if not self.pushes or len(self.complete) < len(self.server.active) or len(self.complete) < len(self.pushes):
             return
         self._begin_update()
-        if not self._at_once():
+        if not self.is_whole:
             self._end_round()
             return
-        for number in range(len(self.pieces_in)):
-            self._average(number)
+        if len(self.pushes) > 1:
+            for number in range(len(self.pieces_in)):
+                self._average(number)
         if self.server.table.needs_norms:
             key = (0, self.mean_of.header.step)
             update = self.server.update_with_norms(self.mean_of.image, self._contributors())
             self.server.exchange.run(key, update, self._end_round)
             return
-        for calls in self.server.bound(self.mean_of.image):
+        for calls in self.server.bound(self.mean_of):
             for call in calls:
                 call()
         self._end_round()
 
     def _end_round(self):
-        pushes, was_piecewise = self._contributors(), not self._at_once()
+        pushes = self._contributors()
         if not self.server.table.needs_norms:
             self.server.update_rows(pushes)
         self._new_round()
@@ -147,7 +146,7 @@ class SyncServer:
             self.server.applied[push.worker] = push.header.step
             if not push.wants_values:
                 self.server.answer(push.inbox)
-            elif was_piecewise:
+            elif not self.is_whole:
                 push.inbox.release()
             else:
                 self.server.answer_values(push.inbox, self.server.table.params)

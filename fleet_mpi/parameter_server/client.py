@@ -40,6 +40,7 @@ class _Link:
         self.asked = []  # parts whose answer has not come
         self.rank, self.name, self.index, self.image, self.room = rank, name, index, image, room
         self.unused = defaultdict(list)  # by length
+        self.letters = []
 
 
 class _Part:
@@ -47,7 +48,7 @@ class _Part:
 
     def __init__(self, link):
         self.link, self.sends, self.taken = link, [], []
-        self.reply = self.pending = None
+        self.reply = self.pending = self.letter = None
         self.body = []   # (pending, piece, its staging buffer or None)
 
     def buffer(self, nbytes):
@@ -61,6 +62,8 @@ class _Part:
         for one in self.taken:
             self.link.unused[len(one)].append(one)
         self.taken = []
+        if self.letter is not None:
+            self.link.letters.append(self.letter)
 
     def is_sent(self):
         """Whether nothing is read any more."""
@@ -70,6 +73,19 @@ class _Part:
     def is_answered(self):
         """Whether all that is expected is there."""
         return self.pending.done() and all(pending.done() for pending, _, _ in self.body)
+
+
+class _Letter:
+    """A push that is one message, written again and again: the buffer, and the places in it that change."""
+
+    def __init__(self, link, rates):
+        prefix = messages.prefix_bytes(rates, 0)
+        self.length = prefix + link.image.nbytes
+        self.message = arrays.empty(HEADER_BYTES + self.length, np.uint8)
+        self.message[...] = 0
+        self.header, inline = memoryview(self.message), self.message[HEADER_BYTES:]
+        self.rates, self.image = inline[:8 * rates].view(np.float64), inline[prefix:]
+        self.reply = arrays.empty(link.room, np.uint8)
 
 
 class Ticket:
@@ -94,6 +110,8 @@ class Client:
         self.links = [_Link(rank, name_of(rank), i, ServerImage(self.layout, description.placement.of_server(i)), room)
                       for i, rank in enumerate(servers)]
         self.rows = RowRequests(self)
+        self.is_simple = not description.row_tables and all(messages.is_inline(link.image.nbytes)
+                                                            for link in self.links)
         self.has_left = False
         self.first_step_s, self.is_first_step = 0.0, False  # kernels are compiled in the first step
         self._notices = []
@@ -127,10 +145,28 @@ class Client:
     def _push(self, kind, rows, count, grads, into=None):
         self.pushes += 1
         ticket = Ticket(kind, self.pushes, self.params if into is None else into)
+        if self.is_simple:
+            grads = self.grads if grads is None else grads
+            ticket.parts = [self._push_letter(link, kind, count, grads) for link in self.links]
+            return ticket
         for link, cut in zip(self.links, self.rows.cut(rows)):
             part = self._expect_values(ticket, link) if kind == Kind.PUSH_PULL else self._expect(link, ticket)
             self._send_push(part, kind, cut, count, self.grads if grads is None else grads)
         return ticket
+
+    def _push_letter(self, link, kind, count, grads):
+        """The way of small models without rows, where every microsecond is a large part of a step."""
+        letter = link.letters.pop() if link.letters else _Letter(link, len(self.rates))
+        letter.rates[...] = self.rates
+        for piece in link.image.pieces:
+            piece.gather(grads, letter.image)
+        protocol.write_header(letter.header, kind, self.index, self.pushes, count, inline=letter.length)
+        part = _Part(link)
+        part.letter, part.reply = letter, letter.reply
+        part.sends.append(self.transport.post_send(link.rank, Channel.REQUEST, letter.message))
+        part.pending = self.transport.post_receive(link.rank, Channel.REPLY, letter.reply)
+        link.asked = [one for one in link.asked if not one.pending.done()] + [part]
+        return part
 
     def _send_push(self, part, kind, cut, count, grads):
         link, tables = part.link, len(self.description.row_tables)
@@ -215,7 +251,7 @@ class Client:
         name = part.link.name
         self._wait(part.pending.done, lambda: f"no answer from {name}", part.link)
         header = Header.unpack(part.reply, part.pending.received, name)
-        if header.kind == Kind.ERROR:
+        if header.kind is Kind.ERROR:
             messages.raise_error(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], name)
         return header
 
@@ -311,7 +347,6 @@ class Client:
 
     def _me(self):
         return self.name_of(self.transport.rank)
-
 
 
 _NOTHING = np.empty(0, np.uint8)

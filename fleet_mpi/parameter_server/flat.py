@@ -75,8 +75,9 @@ class Piece(NamedTuple):
         end = 0
         for run in self.runs:
             start = run.image - self.start
-            # Servers compute over the gaps too: no number may come from what lay here before.
-            staging[end:start] = 0
+            if start > end:
+                # Servers compute over the gaps too: no number may come from what lay here before.
+                staging[end:start] = 0
             end = start + run.nbytes
             staging[start:end] = flat[run.flat:run.flat + run.nbytes]
 

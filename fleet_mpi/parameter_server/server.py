@@ -4,6 +4,8 @@ A state machine: ``advance`` does whatever is ready and never waits, ``serve`` c
 left. What happens with a push is the mode's business (``modes/``): it gets every piece as it arrives.
 """
 
+import gc
+
 import numpy as np
 
 from fleet_mpi import arrays
@@ -118,6 +120,12 @@ class Server:
         self.sending, self._look_at = [], 16   # the latter: how many before those that are over are sorted out
         self._bound = {}
         self._prefix = messages.prefix_bytes(len(description.rates), len(self.row_tables))
+        # The length of a push that is one message and has no rows; its parts lie at the same places every time.
+        is_letter = not self.row_tables and messages.is_inline(self.image.nbytes)
+        self._letter_bytes = self._prefix + self.image.nbytes if is_letter else None
+        for inbox in self.inboxes if is_letter else ():
+            inline = inbox.buffer[HEADER_BYTES:HEADER_BYTES + self._letter_bytes]
+            inbox.letter = inline[self._prefix:], inline[:8 * len(description.rates)].view(np.float64)
         self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
                           Kind.PULL: self._pull, Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave,
                           Kind.WAITING: self._waits_elsewhere}
@@ -130,6 +138,7 @@ class Server:
 
     def serve(self, until=None):
         """Serve until every worker has left, or ``until()`` is true."""
+        gc.freeze()  # what was made so far stays: the collector need not look at it again with every message
         backoff = waiting.Backoff()
         while self.active and not (until is not None and until()):
             if self.advance():
@@ -143,7 +152,7 @@ class Server:
 
     def advance(self):
         """Do what is ready; returns whether anything was. An error is told to the worker that asked."""
-        happened = self.exchange.advance() or self.snapshots.advance()
+        happened = (self.exchange.inboxes and self.exchange.advance()) or self.snapshots.advance()
         for inbox in self.inboxes:
             try:
                 happened = inbox.advance() or happened
@@ -222,6 +231,9 @@ class Server:
     def _push(self, inbox, header):
         if self.snapshots.holds(inbox, header):
             return
+        if header.inline == self._letter_bytes:
+            self.mode.on_push(Push(inbox, header, *inbox.letter))
+            return
         prefix, inline = self._prefix, inbox.inline(header)
         rates, row_counts = messages.read_prefix(inline, len(self.description.rates), len(self.row_tables),
                                                  inbox.name)
@@ -232,8 +244,6 @@ class Server:
             image = inline[prefix:prefix + self.image.nbytes]
             push = Push(inbox, header, image, rates)
             self._take_rows(push, row_parts, inline[prefix + self.image.nbytes:])
-            for number in range(len(self.image.pieces)):
-                self.mode.on_piece(push, number)
             self.mode.on_push(push)
             return
         self._receive_push(Push(inbox, header, inbox.image_buffer(self.image.nbytes), rates), row_parts, row_bytes)
@@ -280,11 +290,11 @@ class Server:
 
     # ------------------------------------------------------------------ for the modes
 
-    def bound(self, image):
-        """The update calls, per piece, for gradients that lie in this image."""
-        key = image.__array_interface__["data"][0]
+    def bound(self, push):
+        """The update calls, per piece, for gradients that lie where this push has them."""
+        key = push.worker, push.header.body > 0   # a worker's gradients lie in its messages, or where their bodies go
         if key not in self._bound:
-            self._bound[key] = self.table.bind(image)
+            self._bound[key] = self.table.bind(push.image)
         return self._bound[key]
 
     def update_with_norms(self, image, pushes):

@@ -5,8 +5,21 @@ from mpi4py import MPI
 from fleet_mpi.wire.transport import Pending, Transport
 
 
-class _Request(Pending):
-    """An MPI request, and the array it reads or writes."""
+class _Sending(Pending):
+    """An MPI request that sends, and the array it reads."""
+
+    __slots__ = ("request", "array")
+
+    def __init__(self, request, array):
+        self.request, self.array = request, array
+
+    def done(self):
+        """MPI_Test, which says yes of a request that is over."""
+        return self.request.Test()
+
+
+class _Receiving(Pending):
+    """An MPI request that receives, and the array it writes."""
 
     __slots__ = ("request", "array", "status", "is_over")
 
@@ -14,7 +27,7 @@ class _Request(Pending):
         self.request, self.array, self.status, self.is_over = request, array, MPI.Status(), False
 
     def done(self):
-        """MPI_Test, until it says yes."""
+        """MPI_Test, until it says yes: the status is that of this one."""
         if not self.is_over:
             self.is_over = self.request.Test(self.status)
         return self.is_over
@@ -34,11 +47,11 @@ class MPITransport(Transport):
 
     def post_send(self, peer, channel, array):
         """MPI_Isend."""
-        return _Request(self.comm.Isend([array, MPI.BYTE], dest=peer, tag=channel), array)
+        return _Sending(self.comm.Isend(array, peer, channel), array)
 
     def post_receive(self, peer, channel, array):
         """MPI_Irecv."""
-        return _Request(self.comm.Irecv([array, MPI.BYTE], source=peer, tag=channel), array)
+        return _Receiving(self.comm.Irecv(array, peer, channel), array)
 
     def withdraw(self, pending):
         """MPI_Cancel."""

@@ -28,11 +28,14 @@ class ApplyAlone:
         """Update with what is here."""
         if number == 0:
             self.server.set_rates(push)
-        for call in self.server.bound(push.image)[number]:
+        for call in self.server.bound(push)[number]:
             call()
 
     def on_push(self, push):
-        """Count and answer."""
+        """Count and answer; a push without pieces is still to be applied."""
+        if not push.header.body:
+            for number in range(len(self.server.image.pieces)):
+                self.on_piece(push, number)
         self.server.applied[push.worker] = push.header.step
         if push.wants_values:
             self.server.answer_values(push.inbox, self.server.table.params)
