@@ -21,6 +21,11 @@ from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
 
 
+# How many pieces of a body are taken at a time: MPI copies all that is expected and there before it returns, and
+# meanwhile nothing is updated or answered.
+WINDOW = 2
+
+
 class Push:
     """The gradients of one worker's step: an image of bytes that fills piece by piece, rates, and rows."""
 
@@ -43,7 +48,7 @@ class _Inbox:
         self.reply = None      # the message of the last answer with parameters, for the next one
         self.gradients = None  # for images longer than one message
         self.busy = []         # sends that still read this inbox's arrays
-        self.body, self.on_part = [], None
+        self.body, self.targets, self.on_part = [], (), None
         self.pending = None
         self.arm()
 
@@ -61,9 +66,14 @@ class _Inbox:
 
     def receive_body(self, targets, on_part):
         """Receive a body into these arrays; ``on_part(number)`` is called as each is full, in order."""
-        post = self.server.transport.post_receive
         self.pending, self.on_part, self.arrived = None, on_part, 0
-        self.body = [post(self.rank, Channel.REQUEST_BODY, target) for target in targets]
+        self.targets, self.body = targets, []
+        for _ in range(min(WINDOW, len(targets))):
+            self._post_next()
+
+    def _post_next(self):
+        self.body.append(self.server.transport.post_receive(self.rank, Channel.REQUEST_BODY,
+                                                            self.targets[len(self.body)]))
 
     def advance(self):
         """Do what is ready; returns whether anything was."""
@@ -73,9 +83,11 @@ class _Inbox:
             received, self.pending = self.pending.received, None
             self.server.take(self, Header.unpack(self.buffer, received, self.name))
             return True
-        if self.on_part is not None and self.arrived < len(self.body):
+        if self.on_part is not None and self.arrived < len(self.targets):
             if not self.body[self.arrived].done():
                 return False
+            if len(self.body) < len(self.targets):
+                self._post_next()
             self.arrived += 1
             self.on_part(self.arrived - 1)
             return True
