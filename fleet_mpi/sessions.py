@@ -70,7 +70,7 @@ class WorkerSession:
                                       workers=distribution.workers)
         self.rows = [None] * len(description.row_tables)
         self.table_numbers = {table.name: number for number, table in enumerate(description.row_tables)}
-        self.is_over = False
+        self.is_over, self.steps = False, 0
         self.has_started = self._install()
         self.loaded_from = self.client.hello(distribution.fingerprint())[0]["loaded from"]
         if self.cluster is not None:
@@ -132,7 +132,8 @@ class WorkerSession:
         self.half.after_backward(self.rows)
         self.rows = [None] * len(self.rows)
         if self.cluster is not None:
-            self.cluster.progress = self.client.pushes
+            self.steps += 1
+            self.cluster.progress = self.steps
 
     def rate(self, name):
         """A learning rate that the servers compute, as of the last update."""
