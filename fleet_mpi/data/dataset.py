@@ -13,6 +13,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from fleet_mpi.data.background import Ahead, start_thread
+from fleet_mpi.data.exchanging import exchanged
 from fleet_mpi.data.pipes import PipeCommand
 from fleet_mpi.data.seeding import random_of_pass
 from fleet_mpi.data.slots import Records, batches_of, parse, slots_of
@@ -174,10 +175,13 @@ class InMemoryDataset(DatasetBase):
         self._loaded = records.take(self._random_order(len(records)))
 
     def global_shuffle(self, fleet=None, thread_num=12):
-        """Shuffle over all workers; with one worker the same as ``local_shuffle``."""
+        """Collective: shuffle over all workers of a fleet; with one worker the same as ``local_shuffle``."""
         if fleet is not None and fleet.worker_num() > 1:
-            raise NotBuilt(f"global_shuffle: samples are not yet exchanged between workers ({fleet.worker_num()} "
-                           "here); use local_shuffle, and give the workers shuffled file lists")
+            records = self._in_memory("global_shuffle")
+            seed = random_of_pass(next(self._shuffles)).getrandbits(128)
+            whose = np.random.default_rng(seed).integers(0, fleet.worker_num(), len(records))
+            self._loaded = exchanged(records, whose, fleet.worker_index(), fleet.worker_num(),
+                                     lambda value: fleet._role_maker._all_gather(value, "worker"))
         self.local_shuffle()
 
     def slots_shuffle(self, slots):
@@ -198,7 +202,7 @@ class InMemoryDataset(DatasetBase):
         count = 0 if self._loaded is None else len(self._loaded)
         if fleet is None or fleet.worker_num() <= 1:
             return count
-        return int(np.sum(fleet.util.all_reduce(np.array([count], np.int64), "sum")))
+        return int(fleet._role_maker._all_reduce(np.array([count], np.int64), "sum", "worker")[0])
 
     def get_shuffle_data_size(self, fleet=None):
         """The number of samples after shuffling, which loses none."""

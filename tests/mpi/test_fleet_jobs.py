@@ -12,7 +12,7 @@ sys.path.insert(0, {str(ROOT / "tests" / "scripts")!r})
 import numpy as np
 import paddle, paddle.fluid as fluid
 import paddle.distributed.fleet as fleet
-from ctr_dataset import dataset_of, net
+from ctr_dataset import HERE, dataset_of, net
 from paddle.distributed.fleet.utils.ps_util import DistributedInfer
 
 ROWS = [([3, 90], [1], [1]), ([5], [2, 4], [0]), ([700, 3], [9], [1]), ([900], [1], [0]), ([12], [7], [0])]
@@ -37,6 +37,16 @@ files = fleet.util.get_file_shard(sys.argv[2:])
 print("files", fleet.worker_index(), *(name[-1] for name in files))
 for _ in range(2):
     exe.train_from_dataset(fluid.default_main_program(), dataset_of(datas, files))
+memory = fluid.DatasetFactory().create_dataset("InMemoryDataset")
+memory.set_use_var(datas)
+memory.set_pipe_command("python " + HERE + "/ctr_reader.py")
+memory.set_batch_size(50)
+memory.set_filelist(files)
+memory.load_into_memory()
+before = memory.get_memory_data_size()
+memory.global_shuffle(fleet)
+assert memory.get_memory_data_size(fleet) == 200 * len(sys.argv[2:]) and memory.get_memory_data_size() != before
+exe.train_from_dataset(fluid.default_main_program(), memory)
 fleet.barrier_worker()
 fleet.save_persistables(exe, sys.argv[1])
 
