@@ -38,7 +38,7 @@ TOGETHER = """
         assert metrics.auc(counts[0] * (index == 0), counts[1] * (index > 0)) == (1.0 if workers > 1 else 0.5)
         role.barrier_worker()
     role.barrier_all()
-    print(joined.role, joined.index, ",".join(role.get_pserver_endpoints()))
+    sys.stdout.write(f"{joined.role} {joined.index} {','.join(role.get_pserver_endpoints())}\\n")  # in one go: ranks mix
     """
 
 FAILING = """
