@@ -11,6 +11,7 @@ from fleet_mpi.wire import waiting
 from fleet_mpi.wire.protocol import Kind
 
 FIRST_STEP_S = 60.0  # compiling took 15 s with more ranks than cores; a deadline that is longer stays what it is
+LOOK_EVERY_S = 0.02  # an idle server looks for messages more often than for the time
 
 
 def of_first_step(seconds, first_step_s):
@@ -37,7 +38,8 @@ class Patience:
 
     def check(self):
         """Raise Stalled, and tell the workers that wait, if somebody is late."""
-        if self._must_look_longer():
+        now = time.monotonic()
+        if now - self.looked < LOOK_EVERY_S or self._must_look_longer(now):
             return
         server, waited = self.server, waiting.deadline()
         if server.exchange.is_first:
@@ -47,9 +49,8 @@ class Patience:
             self._give_up(f"has waited {waited:.1f} s for {', '.join(servers)}", server.active)
         self._check_workers(waiting.deadline())
 
-    def _must_look_longer(self):
+    def _must_look_longer(self, now):
         """Whether this server stood still itself, less than a deadline ago: what came meanwhile is not yet taken."""
-        now = time.monotonic()
         if now - self.looked > waiting.STOOD_STILL:
             self.trusted_until = now + waiting.deadline()
         self.looked = now
