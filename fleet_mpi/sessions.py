@@ -28,6 +28,7 @@ from fleet_mpi.update_rules import merge
 from fleet_mpi.wire.loopback import Loopback, Network
 
 SESSION = "@PARAMETER_SERVER@"  # the variable of a scope that holds its session
+_open = None  # the session with which this process has joined its job, if any
 
 
 def describe(distribution):
@@ -76,6 +77,7 @@ class WorkerSession:
         if self.cluster is not None:
             Clock.process_worker = self.cluster.index
             cluster.at_exit(self.finish)
+            _remember(self)
 
     def _join(self):
         plan = self.distribution
@@ -168,11 +170,24 @@ def connect(distribution, scope, link=None):
     """The session of a scope for a distribution, made (over ``link``, if one is given) if there is none."""
     known = session_of(scope)
     if known is None or known.is_over and known.distribution is not distribution:
+        _refuse_a_second(link)
         known = scope.var(SESSION).value = WorkerSession(distribution, scope, link)
     elif known.distribution is not distribution:
         raise UsageError("this scope is connected to the servers of another program: finish that training first "
-                         "(fleet.stop_worker or exe.close), or use another scope")
+                         "(fleet.stop_worker or exe.close)")
     return known
+
+
+def _refuse_a_second(link):
+    """A worker is one to its servers: two scopes that push for it would be taken for one that goes wrong."""
+    if link is None and _open is not None and not _open.is_over and _open.cluster.size > 1:
+        raise UsageError("this process is training in another scope already, and is one worker: go on in that scope, or "
+                         "finish that training first (fleet.stop_worker or exe.close)")
+
+
+def _remember(session):
+    global _open
+    _open = session
 
 
 def disconnect(distribution, scope):

@@ -79,13 +79,15 @@ def load_persistables(whole, dirname, program, scope, filename=None, counters=()
     """Let the servers, which are running, and a worker's scope have what was saved. For one worker to call."""
     kept = whole.contents.by_program_name(counters)
     chosen = choose(program, None, is_persistable)
-    load_rest(whole.contents, dirname, program, scope, filename, counters)
     mine = [name for name in chosen if name in kept]
+    # All is looked at before anything is changed; the files are read a second time for that, not kept in memory.
+    variables.refuse_differences(dirname, [
+        text for name, array, _ in variables.read_values(dirname, mine, filename, chosen)
+        for text in variables.differences(name, tuple(chosen[name].shape), chosen[name]._dtype, array)])
+    load_rest(whole.contents, dirname, program, scope, filename, counters)
     stored = {}
     with whole.frozen():
         for name, array, _ in variables.read_values(dirname, mine, filename, chosen):
-            variables.refuse_differences(dirname, list(variables.differences(
-                name, tuple(chosen[name].shape), chosen[name]._dtype, array)))
             whole.store_kept(kept[name], array)
             if kept[name].kind == "state" and array.size == 1:
                 stored[name] = array, functools.partial(whole.fetch_kept, kept[name])

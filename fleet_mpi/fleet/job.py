@@ -7,6 +7,7 @@ import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops that a worker's 
 from fleet_mpi import notices, sessions
 from fleet_mpi.checkpoint.distributed import load_rest, load_server, save_inference_model, save_vars
 from fleet_mpi.checkpoint.saving import whole_for_saving
+from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import strategy, transpiler_strategies
 from fleet_mpi.parameter_server.kept import Contents
@@ -68,16 +69,33 @@ class Job:
     # ------------------------------------------------------------------ a worker's life
 
     def init_worker(self):
-        """Connect; in 2.x worker 0's values become everybody's, unless the servers loaded theirs."""
+        """Connect; in 2.x worker 0's values become everybody's, unless the servers loaded theirs.
+
+        Once connected, a further call does nothing; after stop_worker it is refused.
+        """
         self._require("init_worker", self.role.is_worker())
+        known = sessions.session_of(global_scope())
         session = sessions.connect(self.distribution, global_scope())
-        if not self.connects_at_start:
-            if self.role.is_first_worker() and not session.loaded_from and session.has_started:
-                whole = Whole(session.client)
-                for variable in (*self.distribution.placement.variables, ):
-                    whole.store(variable.name, global_scope().array(variable.name))
+        if session.is_over:
+            raise UsageError("init_worker: this worker has said goodbye to the servers of this program (stop_worker)")
+        if session is not known and not self.connects_at_start:
+            if not session.loaded_from:
+                self._spread_first_values(session)
             self.role.barrier_worker()
             session.pull()
+
+    def _spread_first_values(self, session):
+        """Let servers and workers have what worker 0 has: parameters there, all else that persists here."""
+        scope, whole = global_scope(), Whole(session.client)
+        kept = whole.contents.by_program_name(self.distribution.counters())
+        if self.role.is_first_worker() and session.has_started:
+            for variable in self.distribution.placement.variables:
+                whole.store(variable.name, scope.array(variable.name))
+        for name in sorted(choose(self.origin, None, is_persistable)):
+            if name not in kept:
+                value = self.role._all_gather(scope.array(name) if self.role.is_first_worker() else None)[0]
+                if value is not None and scope.array(name) is not None:
+                    scope.array(name)[...] = value
 
     def _load_rest(self, model_dir, scope):
         """What workers keep themselves (statistics of batch normalisation) comes from the servers' folder too."""

@@ -8,7 +8,6 @@ those need not be copied.
 """
 
 import bisect
-import bisect
 from typing import NamedTuple
 
 import numpy as np

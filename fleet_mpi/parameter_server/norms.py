@@ -30,11 +30,13 @@ def sum_for(step, variable, recipes, sums):
     """The sum of squares that a BoundNorm of a variable is about: its own, or that of its group in order of names."""
     if not step.group:
         return sums[variable, "gradient"]
-    names = sorted(name for name, recipe in recipes.items() if step in recipe.steps)
-    total = sums[names[0], "gradient"]
-    for name in names[1:]:
-        total = total + sums[name, "gradient"]
-    return total
+    if step not in sums:   # once for all variables of the group
+        names = sorted(name for name, recipe in recipes.items() if step in recipe.steps)
+        total = sums[names[0], "gradient"]
+        for name in names[1:]:
+            total = total + sums[name, "gradient"]
+        sums[step] = total
+    return sums[step]
 
 
 def together(updates):

@@ -243,6 +243,9 @@ class Server:
     def _push(self, inbox, header):
         if self.snapshots.holds(inbox, header):
             return
+        if header.step != self.applied[inbox.index] + 1:
+            raise PeerLost(f"{inbox.name} sent push {header.step}, expected {self.applied[inbox.index] + 1}: one was lost or "
+                           f"came twice")
         if header.inline == self._letter_bytes:
             self.mode.on_push(Push(inbox, header, *inbox.letter))
             return

@@ -6,7 +6,7 @@ Knows scopes and memory; ops are bound to it by binding.py.
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import MissingFeed
+from fleet_mpi.errors import MissingFeed, NotBuilt
 from fleet_mpi.program import registry
 from fleet_mpi.program.registry import Call, Meta
 
@@ -118,6 +118,9 @@ class Frame:
             self.metas[name] = Meta(array.shape, array.dtype, holder.tensor.lod_offsets)
             self.values[name] = array
         elif holder is not None and holder.value is not None:
+            if isinstance(holder.value, arrays.DistantTable) and not op.type.startswith("lookup_table"):
+                raise NotBuilt(f"{op} reads all of {name!r}, a table whose rows the servers keep: that is not built; only "
+                               f"lookups are")
             self.metas[name] = _meta_of_value(holder.value)
             self.values[name] = holder.value
         else:

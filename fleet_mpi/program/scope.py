@@ -19,6 +19,7 @@ class Tensor:
 
     def set(self, array, place=None):
         """Take over values: in place where shape and type stay, so that compiled plans go on."""
+        self._refuse_a_distant_one()
         array = arrays.to_host(array.array) if isinstance(array, Tensor) else np.asarray(array)
         if self.array is not None and self.array.shape == array.shape and self.array.dtype == array.dtype:
             self.array[...] = arrays.to_module(array, arrays.module_of(self.array))
@@ -74,7 +75,14 @@ class Tensor:
     def __float__(self):
         return float(self.numpy().reshape(-1)[0]) if self._needed().size == 1 else float(self.numpy())
 
+    def _refuse_a_distant_one(self):
+        if self._holder is not None and isinstance(self._holder.value, arrays.DistantTable):
+            raise UsageError(f"{self._holder.name!r} is a table of {self._holder.value.shape[0]} rows that the servers keep: a "
+                             f"worker neither sets nor reads it as a whole; load it with init_server(folder), save it with "
+                             f"save_persistables")
+
     def _needed(self):
+        self._refuse_a_distant_one()
         if self.array is None:
             raise ProgramError("this tensor has no value yet: run the startup program, load or set it first")
         return self.array

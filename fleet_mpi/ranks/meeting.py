@@ -27,12 +27,15 @@ _CALL = struct.Struct("<q120s")
 MODES = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
+FOR_EVER_S = 1e9  # a number that every timer takes
+
+
 def deadline_s():
-    """How long a wait for other ranks may last, in seconds."""
+    """How long a rank waits for another one, in seconds; 0 ms stand for about 30 years."""
     milliseconds = settings.get("FLAGS_rpc_deadline")
-    if milliseconds <= 0:
-        raise EnvironmentProblem(f"FLAGS_rpc_deadline={milliseconds}: expected a positive number of milliseconds")
-    return milliseconds / 1000
+    if milliseconds < 0:
+        raise EnvironmentProblem(f"FLAGS_rpc_deadline={milliseconds}: expected a number of milliseconds, or 0 for ever")
+    return milliseconds / 1000 or FOR_EVER_S
 
 
 def finish(pending, seconds):

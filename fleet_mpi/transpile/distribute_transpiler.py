@@ -141,13 +141,8 @@ def _check_job(endpoints, trainers, trainer_id):
         raise UsageError(f"pservers: the same endpoint twice: {endpoints}")
     if not isinstance(trainers, int) or isinstance(trainers, bool) or trainers < 1:
         raise UsageError(f"trainers: expected a whole number from 1 up, got {trainers!r}")
-    if trainer_id is not None and not 0 <= int(trainer_id) < trainers and not _may_be_a_server(trainer_id):
-        raise UsageError(f"trainer_id: expected a number from 0 to {trainers - 1}, got {trainer_id!r}")
-
-
-def _may_be_a_server(trainer_id):
-    """Scripts give servers any number as trainer_id; a worker's is checked again when it joins."""
-    return int(trainer_id) >= 0
+    if trainer_id is not None and int(trainer_id) < 0:  # servers have any number; a worker's is checked when it joins
+        raise UsageError(f"trainer_id: expected a number from 0 up, got {trainer_id!r}")
 
 
 def _not_built(transpiler):

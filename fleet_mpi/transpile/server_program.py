@@ -52,11 +52,6 @@ def shards_of(distribution, server):
     return [*distribution.placement.of_server(server), *distribution.row_placement.of_server(server)]
 
 
-def shard_name(name, shard, distribution):
-    """The name of a variable's part on its server: its own, or with the block where it has several."""
-    return name + _suffix(shard)
-
-
 def state_name(name, shard, distribution):
     """The name of a state's part: the state's own, unless the server has several parts of it."""
     by_rows = any(one.name == shard.variable for one in distribution.row_placement.variables)

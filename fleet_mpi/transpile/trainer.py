@@ -1,7 +1,7 @@
 """The worker's programs: gradients go out by ``send``, parameters come back by ``recv``; updates are the servers'.
 
-The ops are the original's, in its order; one of them, the first ``recv``, does the exchange (attribute
-``exchange``), the others show what is exchanged. Programs are changed in place.
+The ops are the original's, in its order; one of them, the first ``recv``, does the exchange (its
+attribute ``does`` says so), the others show what is exchanged. Programs are changed in place.
 """
 
 from fleet_mpi.program.operator import ROLE, ROLE_VAR, Operator

@@ -9,8 +9,8 @@ import os
 import time
 from contextlib import contextmanager
 
-from fleet_mpi import settings
 from fleet_mpi.errors import Stalled
+from fleet_mpi.ranks import meeting
 
 SPIN = 0.002
 LONGEST_SLEEP = 0.005
@@ -50,7 +50,7 @@ class Backoff:
 
 def deadline():
     """The longest a rank waits for another one, in seconds; FLAGS_rpc_deadline, 0 for ever."""
-    return settings.get("FLAGS_rpc_deadline") / 1000.0 or float("inf")
+    return meeting.deadline_s()
 
 
 def wait_until(is_done, whom, transport=None, longest=None, on_long=None):

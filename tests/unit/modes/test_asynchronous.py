@@ -252,7 +252,7 @@ def test_a_push_that_came_twice_or_after_a_lost_one_is_refused(step):
     loop.pump()
     loop.clients[0].pushes = step - 1
     loop.clients[0].push()
-    with pytest.raises(PeerLost, match=f"rank 1 sent push {step}, expected number 2"):
+    with pytest.raises(PeerLost, match=f"rank 1 sent push {step}, expected 2"):
         loop.pump()
 
 

@@ -132,6 +132,7 @@ def test_alone_goodbyes_are_said_too():
 
 def test_released_hooks_are_those_of_before(monkeypatch):
     import threading
+    ending.release()  # another test may have left them
     before = sys.excepthook, threading.excepthook, sys.exit, exit, SystemExit
     ending.guard(lambda code: None, lambda: "")
     assert sys.exit is not before[2] and issubclass(SystemExit, before[4]) and SystemExit is not before[4]

@@ -88,7 +88,7 @@ def test_options_that_only_the_original_needs_are_accepted(capsys):
     (dict(pservers="a:1,a:1"), "the same endpoint twice"),
     (dict(pservers=SERVERS, trainers=0), "trainers: expected a whole number from 1 up, got 0"),
     (dict(pservers=SERVERS, trainers="2"), "trainers: expected a whole number from 1 up, got '2'"),
-    (dict(pservers=SERVERS, trainers=2, trainer_id=-1), "trainer_id: expected a number from 0 to 1, got -1")))
+    (dict(pservers=SERVERS, trainers=2, trainer_id=-1), "trainer_id: expected a number from 0 up, got -1")))
 def test_a_job_that_cannot_be_is_refused(arguments, said):
     with pytest.raises(UsageError, match=said):
         DistributeTranspiler().transpile(**{"trainer_id": 0, **arguments})
