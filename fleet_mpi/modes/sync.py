@@ -49,7 +49,8 @@ class SyncServer:
     def _new_round(self):
         self.pushes, self.first_came = {}, None
         self.pieces_in = [0] * len(self.server.image.pieces)
-        self.complete, self.mean_of, self.sends = set(), None, {}
+        self.complete, self.updated = set(), set()   # workers, pieces
+        self.mean_of, self.order = None, ()
 
     def on_piece(self, push, number):
         """A piece of one worker's gradients is here."""
@@ -86,36 +87,33 @@ class SyncServer:
             self.pushes[push.worker] = push
             self.first_came = self.first_came or time.monotonic()
 
-    def _contributors(self):
-        return [self.pushes[worker] for worker in sorted(self.pushes)]
-
     def _try_piece(self, number):
         """Average, update and send a piece that all workers of the round have brought."""
-        if len(self.pushes) < len(self.server.active) or self.pieces_in[number] != len(self.pushes):
-            return
-        if number in self.sends:
+        if (len(self.pushes) < len(self.server.active) or self.pieces_in[number] != len(self.pushes)
+                or number in self.updated):
             return
         self._begin_update()
         self._average(number)
         for call in self.server.bound(self.mean_of)[number]:
             call()
-        self.sends[number] = [one for push in self._contributors() if push.wants_values
-                              for one in self._send_piece(push, number)]
-
-    def _send_piece(self, push, number):
-        if push.worker not in self.announced:
-            self.announced.add(push.worker)
-            self.server.begin_values(push.inbox)
-        return self.server.send_piece(push.inbox, number, self.server.table.params)
+        self.updated.add(number)
+        for push in self.order:
+            if push.wants_values:
+                self.server.send_piece(push.inbox, number, self.server.table.params)
 
     def _begin_update(self):
+        """Nobody else can come into this round: put its pushes in order."""
         if self.mean_of is None:
-            pushes = self._contributors()
-            self.mean_of, self.announced = pushes[0], set()
-            self.server.set_rates(pushes[0])
+            self.order = [self.pushes[worker] for worker in sorted(self.pushes)]
+            self.mean_of = self.order[0]
+            self.server.set_rates(self.mean_of)
+            for push in () if self.is_whole else self.order:
+                if push.wants_values:
+                    self.server.begin_values(push.inbox)
 
     def _average(self, number):
-        average([push.image for push in self._contributors()], self.server.image.ranges[number])
+        if len(self.order) > 1:
+            average([push.image for push in self.order], self.server.image.ranges[number])
 
     def _try_round(self):
         if not self.pushes or len(self.complete) < len(self.server.active) or len(self.complete) < len(self.pushes):
@@ -124,12 +122,11 @@ class SyncServer:
         if not self.is_whole:
             self._end_round()
             return
-        if len(self.pushes) > 1:
-            for number in range(len(self.pieces_in)):
-                self._average(number)
+        for number in range(len(self.pieces_in)):
+            self._average(number)
         if self.server.table.needs_norms:
             key = (0, self.mean_of.header.step)
-            update = self.server.update_with_norms(self.mean_of.image, self._contributors())
+            update = self.server.update_with_norms(self.mean_of.image, self.order)
             self.server.exchange.run(key, update, self._end_round)
             return
         for calls in self.server.bound(self.mean_of):
@@ -138,7 +135,7 @@ class SyncServer:
         self._end_round()
 
     def _end_round(self):
-        pushes = self._contributors()
+        pushes = self.order
         if not self.server.table.needs_norms:
             self.server.update_rows(pushes)
         self._new_round()
@@ -154,8 +151,6 @@ class SyncServer:
 
 def average(images, ranges):
     """Ranges (start, stop, dtype) of the first image become the mean: summed in order, then times 1/n."""
-    if len(images) == 1:
-        return
     for begin, end, dtype in ranges:
         total = images[0][begin:end].view(dtype)
         for image in images[1:]:

@@ -379,6 +379,8 @@ class Server:
     def send_piece(self, inbox, number, image):
         """Send one piece of an image of parameters."""
         piece = self.image.pieces[number]
+        if piece.stop - piece.start <= self.largest:
+            return [self._post(inbox.rank, Channel.REPLY_BODY, image[piece.start:piece.stop])]
         return [self._post(inbox.rank, Channel.REPLY_BODY, image[piece.start + start:piece.start + stop])
                 for start, stop in protocol.cuts(piece.stop - piece.start, self.largest)]
 
