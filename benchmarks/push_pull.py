@@ -88,7 +88,7 @@ def _quiet_lines(quiet):
     return (f"an idle server burns {100 * share:.2f} % of a core over {quiet['seconds']:g} s, after a second of idleness; "
             f"aim below 2 %: {'met' if share < 0.02 else 'NOT met'}\n"
             f"8 Ki floats, round trip 1 ms after the last one: {soon:.0f} us; a second after it: {late:.0f} us (it may "
-            f"meet a sleep of 5 ms)")
+            f"meet a sleep of 10 ms)")
 
 
 def _memory_line(one):
