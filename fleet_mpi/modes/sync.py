@@ -94,12 +94,11 @@ class SyncServer:
             return
         self._begin_update()
         self._average(number)
-        for call in self.server.bound(self.mean_of)[number]:
+        for call in self.calls[number]:
             call()
         self.updated.add(number)
-        for push in self.order:
-            if push.wants_values:
-                self.server.send_piece(push.inbox, number, self.server.table.params)
+        for rank in self.receivers:
+            self.server.send_params(rank, number)
 
     def _begin_update(self):
         """Nobody else can come into this round: put its pushes in order."""
@@ -107,9 +106,14 @@ class SyncServer:
             self.order = [self.pushes[worker] for worker in sorted(self.pushes)]
             self.mean_of = self.order[0]
             self.server.set_rates(self.mean_of)
-            for push in () if self.is_whole else self.order:
-                if push.wants_values:
-                    self.server.begin_values(push.inbox)
+            if not self.is_whole:
+                self._begin_pieces()
+
+    def _begin_pieces(self):
+        wanting = [push.inbox for push in self.order if push.wants_values]
+        for inbox in wanting:
+            self.server.begin_values(inbox)
+        self.calls, self.receivers = self.server.bound(self.mean_of), [inbox.rank for inbox in wanting]
 
     def _average(self, number):
         if len(self.order) > 1:

@@ -41,6 +41,16 @@ class _Link:
         self.rank, self.name, self.index, self.image, self.room = rank, name, index, image, room
         self.unused = defaultdict(list)  # by length
         self.letters = []
+        self._places = (None, ()), (None, ())  # of the last two flat arrays: the gradients and the parameters
+
+    def places_in(self, flat):
+        """Where each piece lies in a flat array; None for those that must be gathered."""
+        for known, places in self._places:
+            if known is flat:
+                return places
+        places = [piece.in_place(flat) for piece in self.image.pieces]
+        self._places = (flat, places), self._places[0]
+        return places
 
 
 class _Part:
@@ -186,8 +196,8 @@ class Client:
             return
         self._send_header(part, outbox, Header(kind, self.index, self.pushes, count, inline=prefix,
                                                body=image.nbytes + len(row_body)))
-        for piece in image.pieces:
-            self._send_body(part, _outgoing(part, piece, grads))
+        for piece, place in zip(image.pieces, link.places_in(grads)):
+            self._send_body(part, _gathered(part, piece, grads) if place is None else place)
         self._send_body(part, row_body)
 
     def _send_header(self, part, outbox, header):
@@ -198,6 +208,9 @@ class Client:
         part.sends.append(self.transport.post_send(part.link.rank, channel, array))
 
     def _send_body(self, part, body):
+        if 0 < len(body) <= self.largest:
+            self._send(part, body, Channel.REQUEST_BODY)
+            return
         for start, stop in protocol.cuts(len(body), self.largest):
             self._send(part, body[start:stop], Channel.REQUEST_BODY)
 
@@ -221,8 +234,7 @@ class Client:
         """Post the receives of a reply with parameters: long pieces go straight to where they belong."""
         part = self._expect(link, ticket)
         if not messages.is_inline(link.image.nbytes):
-            for piece in link.image.pieces:
-                place = piece.in_place(ticket.into)
+            for piece, place in zip(link.image.pieces, link.places_in(ticket.into)):
                 staged = part.buffer(piece.stop - piece.start) if place is None else None
                 for start, stop in protocol.cuts(piece.stop - piece.start, self.largest):
                     target = (place if staged is None else staged)[start:stop]
@@ -352,10 +364,8 @@ class Client:
 _NOTHING = np.empty(0, np.uint8)
 
 
-def _outgoing(part, piece, grads):
-    """A piece of the gradients: where it lies, or gathered."""
-    found = piece.in_place(grads)
-    if found is None:
-        found = part.buffer(piece.stop - piece.start)
-        piece.gather(grads, found)
+def _gathered(part, piece, grads):
+    """A piece of the gradients in a buffer."""
+    found = part.buffer(piece.stop - piece.start)
+    piece.gather(grads, found)
     return found

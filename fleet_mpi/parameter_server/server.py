@@ -4,6 +4,7 @@ A state machine: ``advance`` does whatever is ready and never waits, ``serve`` c
 left. What happens with a push is the mode's business (``modes/``): it gets every piece as it arrives.
 """
 
+import functools
 import gc
 
 import numpy as np
@@ -84,22 +85,39 @@ class _Inbox:
             self.server.take(self, Header.unpack(self.buffer, received, self.name))
             return True
         if self.on_part is not None and self.arrived < len(self.targets):
-            if not self.body[self.arrived].done():
-                return False
-            if len(self.body) < len(self.targets):
-                self._post_next()
-            self.arrived += 1
-            self.on_part(self.arrived - 1)
-            return True
+            return self._take_parts()
         if self.busy and all(one.done() for one in self.busy):
             self.busy = []
             self.arm()
             return True
         return False
 
+    def _take_parts(self):
+        """Take all parts of the body that are there; returns whether any was."""
+        first, on_part, targets, body = self.arrived, self.on_part, self.targets, self.body
+        while self.arrived < len(targets) and body[self.arrived].done():
+            if len(body) < len(targets):
+                self._post_next()
+            self.arrived += 1
+            on_part(self.arrived - 1)   # after the last one this inbox may take its next request
+            if self.body is not body:
+                return True
+        return self.arrived > first
+
     def inline(self, header):
         """The inline part of the request."""
         return self.buffer[HEADER_BYTES:HEADER_BYTES + header.inline]
+
+    @functools.cached_property
+    def image_parts(self):
+        """The parts of the gradients' image that messages fill, and {part: the piece that is full with it}."""
+        server, targets, ends = self.server, [], {}
+        image = self.image_buffer(server.image.nbytes)
+        for number, piece in enumerate(server.image.pieces):
+            targets += [image[piece.start + start:piece.start + stop]
+                        for start, stop in protocol.cuts(piece.stop - piece.start, server.largest)]
+            ends[len(targets) - 1] = number
+        return targets, ends
 
     def image_buffer(self, nbytes):
         """Where gradients too long for one message go."""
@@ -131,6 +149,7 @@ class Server:
         self.exchange = Exchange(transport, index, servers, name_of)
         self.sending, self._look_at = [], 16   # the latter: how many before those that are over are sorted out
         self._bound = {}
+        self._param_pieces = [self.table.params[piece.start:piece.stop] for piece in self.image.pieces]
         self._prefix = messages.prefix_bytes(len(description.rates), len(self.row_tables))
         # The length of a push that is one message and has no rows; its parts lie at the same places every time.
         is_letter = not self.row_tables and messages.is_inline(self.image.nbytes)
@@ -273,12 +292,8 @@ class Server:
     def _receive_push(self, push, row_parts, row_bytes):
         """Receive the image in its pieces (each perhaps cut further), then the rows."""
         row_body = arrays.empty(row_bytes, np.uint8)
-        targets, ends = [], {}
-        for number, piece in enumerate(self.image.pieces):
-            targets += [push.image[piece.start + start:piece.start + stop]
-                        for start, stop in protocol.cuts(piece.stop - piece.start, self.largest)]
-            ends[len(targets) - 1] = number
-        targets += [row_body[start:stop] for start, stop in protocol.cuts(row_bytes, self.largest)]
+        targets, ends = push.inbox.image_parts
+        targets = targets + [row_body[start:stop] for start, stop in protocol.cuts(row_bytes, self.largest)]
 
         def on_part(part):
             is_last = part == len(targets) - 1
@@ -379,10 +394,17 @@ class Server:
     def send_piece(self, inbox, number, image):
         """Send one piece of an image of parameters."""
         piece = self.image.pieces[number]
-        if piece.stop - piece.start <= self.largest:
-            return [self._post(inbox.rank, Channel.REPLY_BODY, image[piece.start:piece.stop])]
         return [self._post(inbox.rank, Channel.REPLY_BODY, image[piece.start + start:piece.start + stop])
                 for start, stop in protocol.cuts(piece.stop - piece.start, self.largest)]
+
+    def send_params(self, rank, number):
+        """Send one piece of the parameters to a rank, from where it lies."""
+        view = self._param_pieces[number]
+        if len(view) <= self.largest:
+            self._post(rank, Channel.REPLY_BODY, view)
+        else:
+            for start, stop in protocol.cuts(len(view), self.largest):
+                self._post(rank, Channel.REPLY_BODY, view[start:stop])
 
     def _post(self, rank, channel, array):
         pending = self.transport.post_send(rank, channel, array)

@@ -13,11 +13,11 @@ from fleet_mpi.errors import Stalled
 from fleet_mpi.ranks import meeting
 
 SPIN = 0.002
-LONGEST_SLEEP = 0.005
+LONGEST_SLEEP = 0.01
 # Pauses are of milliseconds: a process that did not look for longer than this was stopped, or busy, itself.
 STOOD_STILL = 1.0
 # A sleep is this part of the time that nothing has happened for: it delays an answer by as little.
-SLEEP_PART = 0.02
+SLEEP_PART = 0.015
 
 
 class Backoff:
