@@ -118,7 +118,7 @@ class Frame:
             self.metas[name] = Meta(array.shape, array.dtype, holder.tensor.lod_offsets)
             self.values[name] = array
         elif holder is not None and holder.value is not None:
-            if isinstance(holder.value, arrays.DistantTable) and not op.type.startswith("lookup_table"):
+            if isinstance(holder.value, arrays.DistantTable) and "lookup" not in op.type:
                 raise NotBuilt(f"{op} reads all of {name!r}, a table whose rows the servers keep: that is not built; only "
                                f"lookups are")
             self.metas[name] = _meta_of_value(holder.value)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from checking import Case
 
+import fleet_mpi.distributed_ops  # noqa: F401  (enters its ops)
 from fleet_mpi.program import registry
 
 HERE = Path(__file__).parent
@@ -22,6 +23,9 @@ ELSEWHERE = {
     "clip_rows": "program/ops/test_clipping.py",
     "merge_selected_rows": "program/ops/test_clipping.py",
     "sparse_table_lookup": "program/ops/test_sparse_table.py",
+    "distributed_lookup_table": "test_distributed_lookup.py",
+    **dict.fromkeys(("send", "split_byref", "recv", "recv_rate", "send_barrier", "fetch_barrier", "fake_init",
+                     "listen_and_serv"), "test_distributed_ops.py"),
 }
 
 
