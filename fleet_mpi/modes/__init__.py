@@ -1,4 +1,4 @@
-"""When parameters move: one file per mode, its worker half and its server half together.
+"""When parameters move: one file per mode, with its server half and, unless it is ``each_step``'s, its worker half.
 
 The worker half is told of every step (``after_backward``), of parameters that came from elsewhere (``restart``) and
 of the end (``finish``). The server half is started with its server and told of every piece of a push that comes in
@@ -8,20 +8,21 @@ for too long. Both know names and arrays, never a program. A new mode is one fil
 
 from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.modes.asynchronous import AsyncServer, AsyncWorker
-from fleet_mpi.modes.bounded_staleness import BoundedStalenessServer, BoundedStalenessWorker
-from fleet_mpi.modes.delay_compensated import DelayCompensatedServer, DelayCompensatedWorker
+from fleet_mpi.modes.bounded_staleness import BoundedStalenessServer
+from fleet_mpi.modes.delay_compensated import DelayCompensatedServer
+from fleet_mpi.modes.each_step import EachStepWorker
 from fleet_mpi.modes.geo import GeoServer, GeoWorker
 from fleet_mpi.modes.half_async import HalfAsyncServer, HalfAsyncWorker
-from fleet_mpi.modes.sync import SyncServer, SyncWorker
+from fleet_mpi.modes.sync import SyncServer
 
 # name -> (worker half, server half)
 MODES = {
-    "sync": (SyncWorker, SyncServer),
+    "sync": (EachStepWorker, SyncServer),
     "async": (AsyncWorker, AsyncServer),
     "half_async": (HalfAsyncWorker, HalfAsyncServer),
     "geo": (GeoWorker, GeoServer),
-    "delay_compensated": (DelayCompensatedWorker, DelayCompensatedServer),
-    "bounded_staleness": (BoundedStalenessWorker, BoundedStalenessServer),
+    "delay_compensated": (EachStepWorker, DelayCompensatedServer),
+    "bounded_staleness": (EachStepWorker, BoundedStalenessServer),
 }
 
 

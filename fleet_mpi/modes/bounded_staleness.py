@@ -17,25 +17,6 @@ from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
 
 
-class BoundedStalenessWorker:
-    """The worker half: each step pushes, and waits for the parameters, which may be held back."""
-
-    options = ()
-
-    def __init__(self, client, workers=1):
-        self.client = client
-
-    def after_backward(self, rows=()):
-        """One exchange; returns when this worker may go on."""
-        self.client.collect(self.client.push_pull(rows))
-
-    def restart(self):
-        """The parameters were pulled anew: nothing is kept of the old ones."""
-
-    def finish(self):
-        """Nothing is left to send."""
-
-
 class BoundedStalenessServer(AsyncServer):
     """The server half. ``staleness`` counts the pushes by how stale they were; ``held`` are {worker: since when}."""
 

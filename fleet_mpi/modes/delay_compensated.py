@@ -22,25 +22,6 @@ from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
 
 
-class DelayCompensatedWorker:
-    """The worker half: each step pushes, and waits for the parameters, which the server will compensate from."""
-
-    options = ()
-
-    def __init__(self, client, workers=1):
-        self.client = client
-
-    def after_backward(self, rows=()):
-        """One exchange with the servers, whatever the other workers do."""
-        self.client.collect(self.client.push_pull(rows))
-
-    def restart(self):
-        """The parameters were pulled anew: the servers remember those."""
-
-    def finish(self):
-        """Nothing is left to send."""
-
-
 class DelayCompensatedServer(AsyncServer):
     """The server half. ``given`` is {worker: image of the parameters it has}."""
 

@@ -10,25 +10,6 @@ import time
 import numpy as np
 
 
-class SyncWorker:
-    """The worker half: push, and wait for what the round leads to."""
-
-    options = ()
-
-    def __init__(self, client, workers=1):
-        self.client = client
-
-    def after_backward(self, rows=()):
-        """One exchange; the parameters are the round's when it returns."""
-        self.client.collect(self.client.push_pull(rows))
-
-    def restart(self):
-        """The parameters were replaced from outside: nothing is kept of the old ones."""
-
-    def finish(self):
-        """Nothing is left to send."""
-
-
 class SyncServer:
     """The server half: collects a round piece by piece."""
 
