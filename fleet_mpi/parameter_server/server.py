@@ -351,8 +351,7 @@ class Server:
         total = sum(len(part) for part in body)
         sends = [self._post(inbox.rank, Channel.REPLY, messages.message(Header(kind, self.index, body=total), inline))]
         for part in body:
-            sends += [self._post(inbox.rank, Channel.REPLY_BODY, part[start:stop])
-                      for start, stop in protocol.cuts(len(part), self.largest)]
+            sends += self._post_body(inbox.rank, part)
         inbox.release(sends)
 
     def answer_values(self, inbox, image):
@@ -361,8 +360,8 @@ class Server:
             self._answer_inline(inbox, image)
             return
         sends = [self.begin_values(inbox)]
-        for number in range(len(self.image.pieces)):
-            sends += self.send_piece(inbox, number, image)
+        for piece in self.image.pieces:
+            sends += self._post_body(inbox.rank, image[piece.start:piece.stop])
         inbox.release(sends)
 
     def _answer_inline(self, inbox, image):
@@ -391,20 +390,16 @@ class Server:
         return self._post(inbox.rank, Channel.REPLY, messages.message(
             Header(Kind.VALUES, self.index, body=self.image.nbytes)))
 
-    def send_piece(self, inbox, number, image):
-        """Send one piece of an image of parameters."""
-        piece = self.image.pieces[number]
-        return [self._post(inbox.rank, Channel.REPLY_BODY, image[piece.start + start:piece.start + stop])
-                for start, stop in protocol.cuts(piece.stop - piece.start, self.largest)]
-
     def send_params(self, rank, number):
         """Send one piece of the parameters to a rank, from where it lies."""
-        view = self._param_pieces[number]
-        if len(view) <= self.largest:
-            self._post(rank, Channel.REPLY_BODY, view)
-        else:
-            for start, stop in protocol.cuts(len(view), self.largest):
-                self._post(rank, Channel.REPLY_BODY, view[start:stop])
+        self._post_body(rank, self._param_pieces[number])
+
+    def _post_body(self, rank, part):
+        """Post an array of an answer's body, cut if it is longer than a message may be."""
+        if 0 < len(part) <= self.largest:
+            return [self._post(rank, Channel.REPLY_BODY, part)]
+        return [self._post(rank, Channel.REPLY_BODY, part[start:stop])
+                for start, stop in protocol.cuts(len(part), self.largest)]
 
     def _post(self, rank, channel, array):
         pending = self.transport.post_send(rank, channel, array)

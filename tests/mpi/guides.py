@@ -13,6 +13,28 @@ DIRECTIVE = re.compile(r"^( *)\.\. code(?:-block)?:: (?:python|py)\n((?:\1 +.*\n
 are_here = pytest.mark.skipif(not SEEDS.is_dir(),
                               reason="the guides (../shared/seeds) are not beside this checkout")
 
+# What the guide 000 leaves to its reader: a network, data, and where its fleet begins.
+SUPPLIED_000 = """
+    import numpy as np, paddle, paddle.fluid as fluid
+    from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspilerConfig
+
+    place = fluid.CPUPlace()
+    exe = fluid.Executor(place)
+    fleet.init()
+    x = fluid.layers.data(name="x", shape=[4])
+    y = fluid.layers.data(name="y", shape=[1], dtype="int64")
+
+    def model():
+        global auc, auc_batch
+        predict = fluid.layers.fc(x, 2, act="softmax")
+        auc, auc_batch, _ = fluid.layers.auc(input=predict, label=y)
+        return fluid.layers.mean(fluid.layers.cross_entropy(input=predict, label=y))
+
+    def fake_reader():
+        rows = np.random.RandomState(fleet.worker_index()).rand(48, 4).astype("float32")
+        return lambda: ((row, int(row.sum() > 2)) for row in rows)
+    """
+
 
 def listings(number):
     """The Python listings of a guide, in order."""

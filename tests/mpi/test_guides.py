@@ -7,7 +7,7 @@ import re
 import textwrap
 
 import pytest
-from guides import are_here, listings
+from guides import SUPPLIED_000, are_here, listings
 from jobs import run_job
 
 pytestmark = are_here
@@ -26,27 +26,6 @@ def indented(code):
 
 
 # ---------------------------------------------------------------------- 000: fleet 1.x without a role maker
-
-SUPPLIED_000 = """
-    import numpy as np, paddle, paddle.fluid as fluid
-    from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspilerConfig
-
-    place = fluid.CPUPlace()
-    exe = fluid.Executor(place)
-    fleet.init()
-    x = fluid.layers.data(name="x", shape=[4])
-    y = fluid.layers.data(name="y", shape=[1], dtype="int64")
-
-    def model():
-        global auc, auc_batch
-        predict = fluid.layers.fc(x, 2, act="softmax")
-        auc, auc_batch, _ = fluid.layers.auc(input=predict, label=y)
-        return fluid.layers.mean(fluid.layers.cross_entropy(input=predict, label=y))
-
-    def fake_reader():
-        rows = np.random.RandomState(fleet.worker_index()).rand(48, 4).astype("float32")
-        return lambda: ((row, int(row.sum() > 2)) for row in rows)
-    """
 
 
 @pytest.mark.parametrize("how", ("plain", "unchanged"))

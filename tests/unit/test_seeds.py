@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from guides import are_here, listings
+from guides import SUPPLIED_000, are_here, listings
 
 ROOT = Path(__file__).parents[2]
 pytestmark = are_here
@@ -38,28 +38,7 @@ def test_every_listing_is_found():
 
 def test_seed_000_trains_one_worker(tmp_path):
     importing, _, minimizing, training = listings("000")
-    supplied = """
-        import numpy as np, paddle, paddle.fluid as fluid
-        from paddle.fluid.transpiler.distribute_transpiler import DistributeTranspilerConfig
-
-        place = fluid.CPUPlace()
-        exe = fluid.Executor(place)
-        x = fluid.layers.data(name="x", shape=[4])
-        y = fluid.layers.data(name="y", shape=[1], dtype="int64")
-
-        def model():
-            global auc, auc_batch
-            predict = fluid.layers.fc(x, 2, act="softmax")
-            auc, auc_batch, _ = fluid.layers.auc(input=predict, label=y)
-            return fluid.layers.mean(fluid.layers.cross_entropy(input=predict, label=y))
-
-        def fake_reader():
-            rows = np.random.RandomState(0).rand(48, 4).astype("float32")
-            return lambda: ((row, int(row.sum() > 2)) for row in rows)
-
-        fleet.init()
-        """
-    ended = run(tmp_path, importing, supplied, minimizing, training)
+    ended = run(tmp_path, importing, SUPPLIED_000, minimizing, training)
     assert succeeded(ended)
     lines = ended.stdout.splitlines()
     assert len(lines) == 20 and re.fullmatch(r"Pass 9, cost = \d.\d+, auc = \d.\d+, batch_auc = \d.\d+", lines[-1])
