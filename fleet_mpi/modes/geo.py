@@ -12,7 +12,6 @@ table that travels by rows in other modes is a whole variable in each worker.
 
 import numpy as np
 
-from fleet_mpi import arrays
 from fleet_mpi.errors import UsageError
 from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
@@ -31,7 +30,8 @@ class GeoWorker:
         self.k_steps = options.whole("k_steps", k_steps, 1)
         self.share = 1.0 / options.whole("workers", workers, 1)
         self.steps = 0
-        self.old, self.pulled = (arrays.empty(client.layout.nbytes, np.uint8) for _ in range(2))
+        # Of zeros: what lies between two variables is computed with too, and comes from no server.
+        self.old, self.pulled = client.layout.new_array(), client.layout.new_array()
         self.knows_servers = False
 
     def restart(self):
