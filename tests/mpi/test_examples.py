@@ -50,7 +50,7 @@ def test_fit_a_line_reaches_its_loss_in_every_mode_and_every_way(tmp_path):
     ended = run_all(tmp_path, [["fit_a_line", "--api", api, "--mode", mode, "--learning-rate", "0.003"]
                                for api, mode in itertools.product(training.APIS, training.MODES)])
     for worker in (0, 1):
-        reached = re.findall(rf"^worker {worker}: pass \d+: a batch has loss \d\.\d+, below 10$", ended.out, re.M)
+        reached = re.findall(rf"^worker {worker}: pass \d+: a batch has loss \d+\.\d+, below 10$", ended.out, re.M)
         assert len(reached) == 18, ended.story()
 
 
