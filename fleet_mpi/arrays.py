@@ -43,6 +43,11 @@ def to_module(array, xp):
     return host if xp is np else xp.asarray(host)
 
 
+def aligned(nbytes):
+    """The next multiple of a cache line."""
+    return -(-nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+
 def empty(shape, dtype, xp=np):
     """A new array of undefined values; on the host its data starts on a cache line."""
     if xp is not np:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fleet_mpi import arrays, update_rules
 from fleet_mpi.parameter_server import norms
-from fleet_mpi.parameter_server.flat import aligned
+from fleet_mpi.arrays import aligned
 from fleet_mpi.parameter_server.recipes import BoundNorm
 
 

@@ -13,14 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.arrays import aligned
 from fleet_mpi.wire import protocol
-
-ALIGNMENT = arrays.ALIGNMENT_BYTES
-
-
-def aligned(nbytes):
-    """The next multiple of a cache line."""
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 class FlatLayout:

@@ -11,7 +11,7 @@ from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.kernels import rows as row_kernels
 from fleet_mpi.kernels import slots
 from fleet_mpi.parameter_server import messages
-from fleet_mpi.parameter_server.flat import aligned
+from fleet_mpi.arrays import aligned
 from fleet_mpi.update_rules import MergedRows, RowMerger
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind

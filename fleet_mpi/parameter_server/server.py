@@ -10,11 +10,12 @@ import gc
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.arrays import aligned
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import agreement, messages, norms
 from fleet_mpi.parameter_server.dense_table import DenseTable
 from fleet_mpi.parameter_server.exchange import Exchange
-from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage, aligned
+from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.row_table import answer_of
 from fleet_mpi.parameter_server.patience import Patience
 from fleet_mpi.parameter_server.snapshots import Snapshots
