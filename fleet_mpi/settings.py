@@ -26,8 +26,14 @@ TABLE = (
             "seed of programs whose random_seed is 0; 0: a fresh one for every job"),
     Setting("FLEET_MPI_STRICT_DEVICE", bool, False,
             "refuse CUDAPlace where no GPU is usable, instead of falling back to the CPU"),
+    Setting("FLEET_MPI_CUDA_AWARE", str, "auto",
+            "whether MPI takes buffers in GPU memory: yes, no, or auto: as the library says; else they pass through "
+            "pinned host memory"),
     Setting("FLEET_MPI_LOG", str, "info",
             "least severe message written to stderr: debug, info, warning, error"),
+    Setting("FLEET_MPI_ALLREDUCE", str, "",
+            "collective training: exact (gradients are summed in rank order) or fast (as the library likes); empty: "
+            "exact up to 8 workers"),
     Setting("FLEET_MPI_STALENESS", int, -1,
             "asynchronous training: how many steps a worker may be ahead of the slowest one; -1: no bound"),
     Setting("FLAGS_communicator_max_merge_var_num", int, -1,
@@ -50,7 +56,7 @@ TABLE = (
             "look at every op's results and stop, naming the op, when one is not finite (read when a program is "
             "first run with some feeds and fetches; set_flags acts at any time)"),
     Setting("FLAGS_selected_gpus", str, "",
-            "the device of this rank"),
+            "the device of this rank; of several, comma separated, the one with its number among the machine's ranks"),
     Setting("CPU_NUM", int, 0,
             "number of CPU places that cpu_places() lists; 0: one"),
     Setting("DATA_HOME", str, "",
@@ -91,6 +97,7 @@ TABLE = (
     Setting("PMIX_NAMESPACE", str, "", "the name of the job, from Open MPI's mpirun"),
     Setting("PMI_FD", int, -1, "the line to MPICH's mpirun, by which a rank that fails before MPI starts ends the job"),
     Setting("PALS_RANKID", int, -1, "set where Cray's launcher started this process"),
+    Setting("SLURM_LOCALID", int, -1, "the number of this process on its machine, from srun"),
     Setting("SLURM_STEP_NUM_TASKS", int, 0, "how many processes srun started together"),
 )
 

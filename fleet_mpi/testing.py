@@ -3,11 +3,14 @@
 ``DeviceArray`` holds a numpy array and behaves like cupy's, except that it never comes to the host
 by itself: no ``__array__``, no iteration, no ``float()``, no mixing with numpy's arrays or scalars.
 ``device`` stands for the module cupy and has only what cupy has too. So an op that passes with them
-has no silent copy through the host and calls nothing that a GPU could not do. Importing this module
-registers the pair with ``fleet_mpi.arrays``. The list of functions follows cupy's own ``__init__.py``;
+has no silent copy through the host and calls nothing that a GPU could not do. ``device.cuda`` has streams
+and events: copies to and from pinned memory happen only when someone waits for them, and an array shows
+its address (``__cuda_array_interface__``, which MPI takes) only after its stream was waited for. Importing
+this module registers the pair with ``fleet_mpi.arrays``. The list of functions follows cupy's own ``__init__.py``;
 no GPU was at hand to try them, so a test on one has the last word.
 """
 
+import ctypes
 import operator
 import types
 
@@ -55,6 +58,7 @@ class DeviceArray:
         return _wrapped(self._values[_view_key(_index(key))])
 
     def __setitem__(self, key, value):
+        Stream.current.is_busy = True
         self._values[_index(key)] = _operand(value, "item assignment")
 
     def __getattr__(self, name):
@@ -64,6 +68,86 @@ class DeviceArray:
     def get(self):
         """A copy on the host: the one way there, as in cupy."""
         return self._values.copy()
+
+    @property
+    def data(self):
+        """The memory, for copies and for libraries that take addresses."""
+        return Memory(self._values)
+
+    @property
+    def __cuda_array_interface__(self):
+        if Stream.current.is_busy:
+            raise HostAccess(f"the address of {self!r} is asked for while its stream may still compute: synchronise first")
+        values = self._values
+        return {"shape": values.shape, "typestr": values.dtype.str, "version": 3, "stream": None,
+                "strides": None if values.flags.c_contiguous else values.strides,
+                "data": (values.ctypes.data, not values.flags.writeable)}
+
+
+class Stream:
+    """A queue of the device: copies wait in it; computing is done at once, but counts as not yet done."""
+
+    current = None  # the one that computes
+
+    def __init__(self, non_blocking=False):
+        self.todo, self.is_busy = [], False
+
+    def synchronize(self):
+        """Do all that waits."""
+        while self.todo:
+            self.todo.pop(0)()
+        self.is_busy = False
+
+    def wait_event(self, event):
+        """Later work waits for the event."""
+        self.todo.append(event.synchronize)
+
+
+class Event:
+    """A point in a stream; it takes two looks to see that it has passed."""
+
+    def __init__(self, block=False, disable_timing=False, interprocess=False):
+        self.stream, self.looks = None, 0
+
+    def record(self, stream=None):
+        """Be after what is in the stream now."""
+        self.stream = stream or Stream.current
+        self.looks, self.has_passed = 0, False
+        self.stream.todo.append(self._pass)
+
+    def _pass(self):
+        self.has_passed, self.stream.is_busy = True, False
+
+    @property
+    def done(self):
+        """Whether the stream has come so far."""
+        self.looks += 1
+        if self.looks > 1:
+            self.synchronize()
+        return self.has_passed
+
+    def synchronize(self):
+        """Wait until it has."""
+        while not self.has_passed:
+            self.stream.todo.pop(0)()
+
+
+class Memory:
+    """What a device array's ``data`` is: an address, and copies that a stream will do."""
+
+    def __init__(self, values):
+        self.ptr, self._values = values.ctypes.data, values
+
+    def copy_to_host_async(self, mem, size, stream=None):
+        """Queue a copy to a host address."""
+        (stream or Stream.current).todo.append(lambda: ctypes.memmove(mem, self.ptr, size))
+
+    def copy_from_host_async(self, mem, size, stream=None):
+        """Queue a copy from a host address."""
+        (stream or Stream.current).todo.append(lambda: ctypes.memmove(self.ptr, mem, size))
+
+
+Stream.current = Stream()
 
 
 def _refuse(what, remedy):
@@ -162,6 +246,7 @@ def _check_operands(name, args):
 def _call(name, function, args, keywords, arrays_until=None):
     """Call a numpy function with device arguments; ``out`` is returned as the object it is."""
     _check_operands(name, args)
+    Stream.current.is_busy = True
     out = keywords.pop("out", None)
     plain = [_argument(value, name, arrays_until is None or position < arrays_until)
              for position, value in enumerate(args)]
@@ -378,6 +463,10 @@ def _build_device():
             "sliding_window_view", windows.sliding_window_view, (a, *args), named, 1)))
     content["linalg"] = _submodule(
         "device.linalg", norm=lambda a, *args, **named: _call("norm", np.linalg.norm, (a, *args), named))
+
+    content["cuda"] = _submodule(
+        "device.cuda", Stream=Stream, Event=Event, get_current_stream=lambda: Stream.current,
+        alloc_pinned_memory=lambda size: bytearray(b"\xa5" * size))
 
     def missing(name):
         if name.startswith("__"):

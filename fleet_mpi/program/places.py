@@ -6,6 +6,7 @@ import numpy as np
 
 from fleet_mpi import arrays, notices, settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
+from fleet_mpi.ranks import devices
 
 
 class Place:
@@ -43,10 +44,10 @@ class CUDAPinnedPlace(CPUPlace):
 
 
 class CUDAPlace(Place):
-    """A GPU by number; the CPU where there is none (an error with FLEET_MPI_STRICT_DEVICE=1)."""
+    """A GPU by number (none given: this rank's); the CPU where there is none (FLEET_MPI_STRICT_DEVICE=1: an error)."""
 
-    def __init__(self, device_id=0):
-        self.device_id = int(device_id)
+    def __init__(self, device_id=None):
+        self.device_id = own_device() if device_id is None else int(device_id)
 
     def __repr__(self):
         return f"CUDAPlace({self.device_id})"
@@ -55,13 +56,21 @@ class CUDAPlace(Place):
         """cupy with this device chosen, or numpy where no GPU is usable."""
         problem = why_no_gpu()
         if problem is None:
+            self._refuse_an_unseen_one()
             xp = arrays.cupy_module()
             xp.cuda.Device(self.device_id).use()
             return xp
         if settings.get("FLEET_MPI_STRICT_DEVICE"):
             raise EnvironmentProblem(f"{self}: {problem}, and FLEET_MPI_STRICT_DEVICE is set")
-        notices.once(("place", self), f"{self}: {problem}; running on the CPU instead")
+        if not devices.local_rank():  # one line for all ranks of a machine
+            notices.once("place", f"{self}: {problem}; running on the CPU instead")
         return np
+
+    def _refuse_an_unseen_one(self):
+        count = cuda_device_count()
+        if not 0 <= self.device_id < count:
+            raise EnvironmentProblem(f"{self}: expected a GPU from 0 to {count - 1}, as this process sees {count}; "
+                                     f"FLAGS_selected_gpus and --gpus count those that CUDA_VISIBLE_DEVICES leaves")
 
 
 @functools.lru_cache(maxsize=None)
@@ -88,6 +97,11 @@ def cuda_device_count():
     return 0 if why_no_gpu() else arrays.cupy_module().cuda.runtime.getDeviceCount()
 
 
+def own_device():
+    """The number of the GPU that is this rank's: see ``ranks.devices``."""
+    return devices.own_device(cuda_device_count())
+
+
 _chosen = None
 
 
@@ -97,7 +111,7 @@ def set_device(device):
     kind, _, number = str(device).partition(":")
     if kind not in ("cpu", "gpu") or number and not number.isdigit() or kind == "cpu" and number:
         raise UsageError(f"set_device: expected 'cpu', 'gpu' or 'gpu:0', got {device!r}")
-    _chosen = CPUPlace() if kind == "cpu" else CUDAPlace(int(number or 0))
+    _chosen = CPUPlace() if kind == "cpu" else CUDAPlace(int(number) if number else None)
     return _chosen
 
 
@@ -118,8 +132,9 @@ def cpu_places(device_count=None):
 
 
 def cuda_places(device_ids=None):
-    """A list of GPU places: those asked for, else FLAGS_selected_gpus, else all."""
-    if device_ids is None:
-        chosen = settings.get("FLAGS_selected_gpus")
-        device_ids = [int(one) for one in chosen.split(",")] if chosen else range(cuda_device_count())
+    """A list of GPU places: those asked for; else, in a job, this rank's; else FLAGS_selected_gpus, else all."""
+    if device_ids is None and devices.local_rank() is not None:
+        device_ids = [own_device()]
+    elif device_ids is None:
+        device_ids = devices.selected() or range(cuda_device_count())
     return [CUDAPlace(one) for one in device_ids]

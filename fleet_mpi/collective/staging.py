@@ -1,0 +1,154 @@
+"""What the wire gets for an array: the array itself, or a copy in pinned host memory where MPI cannot read the device.
+
+A device computes behind the program's back: what an array holds is there only when its stream has come so far, and
+MPI does not look. So an array on a device is handed over after an event of its stream has passed; where MPI is not
+CUDA-aware, a stream of its own copies it to pinned host memory meanwhile, and back in the end. Host arrays pass as
+they are. Works with whatever module the array is of; knows no MPI. Tried without a GPU only, on the stand-in of
+``fleet_mpi.testing``.
+"""
+
+from collections import deque
+
+import numpy as np
+
+from fleet_mpi.arrays import is_host, module_of
+from fleet_mpi.errors import UsageError
+
+
+class Staged:
+    """One contiguous array and its place on the wire, ``on_wire``: itself, or pinned memory (``pinned``, if given)."""
+
+    def __init__(self, array, is_aware, stream=None, pinned=None):
+        if not array.flags.c_contiguous:
+            raise UsageError(f"staging: expected a contiguous array, got strides {array.strides} for {array.shape}")
+        self.array, self.event = array, None
+        self.xp = None if is_host(array) else module_of(array)
+        self.is_copied = self.xp is not None and not is_aware
+        self.stream = new_stream(self.xp) if self.is_copied and stream is None else stream
+        self.on_wire = pinned_like(array, pinned) if self.is_copied else array
+
+    def begin(self):
+        """Let what was computed so far go to the wire's place; ``is_ready`` tells when it is there."""
+        if self.xp is None:
+            return
+        self.event = self._event_of(self.xp.cuda.get_current_stream())
+        if self.is_copied:
+            self.stream.wait_event(self.event)
+            self.array.data.copy_to_host_async(self.on_wire.ctypes.data, self.array.nbytes, self.stream)
+            self.event = self._event_of(self.stream)
+
+    def land(self):
+        """Let the array have what is at the wire's place, before anything that is computed from now on."""
+        if self.is_copied:
+            stream = self.xp.cuda.get_current_stream()
+            self.array.data.copy_from_host_async(self.on_wire.ctypes.data, self.array.nbytes, stream)
+            self.event = self._event_of(stream)
+
+    def is_ready(self):
+        """Whether what was begun is done: the wire may read, or its place may be used for something else."""
+        return self.event is None or self.event.done
+
+    def outgoing(self):
+        """What to send, or to reduce in place: waits until it holds the array's values."""
+        self.begin()
+        if self.event is not None:
+            self.event.synchronize()
+        return self.on_wire
+
+    def incoming(self):
+        """The array with what has come to ``on_wire``: waits until it is there."""
+        self.land()
+        if self.event is not None:
+            self.event.synchronize()
+        return self.array
+
+    def _event_of(self, stream):
+        event = self.xp.cuda.Event(disable_timing=True)
+        event.record(stream)
+        return event
+
+
+class StagedAllReduce:
+    """An all-reduce for arrays on a device, over one (``inner``) whose ``start`` takes what lies on the wire.
+
+    Reductions begin in the order of ``start``, whatever order the copies are ready in: all ranks must agree on it.
+    """
+
+    def __init__(self, inner, is_aware=False):
+        self.inner, self.is_aware = inner, is_aware
+        self.stream = None
+        self.waiting, self.unused = deque(), {}
+
+    def start(self, array):
+        """Begin to replace the array, on every rank, by the sum; returns what is to be advanced."""
+        staged = Staged(array, self.is_aware, self._stream_for(array), self._take(array.nbytes))
+        staged.begin()
+        made = StagedReduction(self, staged)
+        self.waiting.append(made)
+        self.start_ready()
+        return made
+
+    def start_ready(self):
+        """Start those whose values have come, up to the first whose have not; returns whether any was."""
+        happened = False
+        while self.waiting and self.waiting[0].staged.is_ready():
+            first = self.waiting.popleft()
+            first.inner = self.inner.start(first.staged.on_wire)
+            happened = True
+        return happened
+
+    def give_back(self, staged):
+        """Let another reduction have the pinned memory."""
+        if staged.is_copied:
+            self.unused.setdefault(staged.array.nbytes, []).append(staged.on_wire)
+
+    def _take(self, nbytes):
+        unused = self.unused.get(nbytes)
+        return unused.pop() if unused else None
+
+    def _stream_for(self, array):
+        if self.stream is None and not is_host(array) and not self.is_aware:
+            self.stream = new_stream(module_of(array))
+        return self.stream
+
+
+class StagedReduction:
+    """One array: on its way to the wire, on the wire, and back."""
+
+    def __init__(self, owner, staged):
+        self.owner, self.staged = owner, staged
+        self.inner, self.has_landed, self.is_ended = None, False, False
+
+    def advance(self):
+        """Do what can be done now; returns whether anything was."""
+        if self.inner is None:
+            return self.owner.start_ready()
+        happened = self.inner.advance()
+        if not self.has_landed and self.inner.is_over():
+            self.staged.land()
+            self.has_landed = happened = True
+        return happened
+
+    def is_over(self):
+        """Whether the array is the sum, and its pinned memory free again."""
+        if not self.is_ended and self.has_landed and self.staged.is_ready():
+            self.owner.give_back(self.staged)
+            self.is_ended = True
+        return self.is_ended
+
+    def waits_for(self):
+        """The ranks that have not done their part; none while only this rank's device is awaited."""
+        return [] if self.inner is None or self.has_landed else self.inner.waits_for()
+
+
+def new_stream(xp):
+    """A stream whose copies do not wait for what is computed on the default one."""
+    return xp.cuda.Stream(non_blocking=True)
+
+
+def pinned_like(array, memory=None):
+    """A host array like a device's, in page-locked memory (``memory``: of the same size), which copies are quick to."""
+    if memory is None:
+        memory = module_of(array).cuda.alloc_pinned_memory(max(1, array.nbytes))
+        memory = np.frombuffer(memory, np.uint8, array.nbytes)
+    return memory.reshape(-1).view(np.uint8).view(array.dtype).reshape(array.shape)

@@ -1,0 +1,99 @@
+"""CUDAPlace: without a GPU one line and the CPU, or a refusal; with GPUs (a stand-in for cupy) one device per rank."""
+
+import types
+
+import numpy as np
+import pytest
+
+from fleet_mpi import arrays, fluid, notices, settings
+from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.program import places
+from fleet_mpi.program.places import CUDAPlace, cuda_places
+
+SILENT = dict(OMPI_COMM_WORLD_LOCAL_RANK=-1, MPI_LOCALRANKID=-1, SLURM_LOCALID=-1, FLAGS_selected_gpus="",
+              FLEET_MPI_STRICT_DEVICE=False)
+
+
+@pytest.fixture(autouse=True)
+def alone():
+    """No launcher, whatever started these tests."""
+    with settings.override(**SILENT):
+        yield
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """What is said once is said again here; the list of lines."""
+    lines = []
+    monkeypatch.setattr(notices, "_said", set())
+    monkeypatch.setattr(notices, "log", lambda: types.SimpleNamespace(warning=lines.append))
+    return lines
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(places, "why_no_gpu", lambda: "no GPU on this machine")
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """A machine with four GPUs; the list of devices that were chosen."""
+    used = []
+    cuda = types.SimpleNamespace(runtime=types.SimpleNamespace(getDeviceCount=lambda: 4),
+                                 Device=lambda number: types.SimpleNamespace(use=lambda: used.append(number)))
+    cupy = types.SimpleNamespace(cuda=cuda)
+    monkeypatch.setattr(arrays, "cupy_module", lambda: cupy)
+    places.why_no_gpu.cache_clear()
+    yield used
+    places.why_no_gpu.cache_clear()
+
+
+def test_without_a_gpu_one_line_says_that_the_cpu_computes(no_gpu, said):
+    assert CUDAPlace(0).array_module() is np and CUDAPlace(1).array_module() is np
+    assert said == ["CUDAPlace(0): no GPU on this machine; running on the CPU instead"]
+
+
+def test_of_several_ranks_on_a_machine_the_first_says_it(no_gpu, said):
+    with settings.override(OMPI_COMM_WORLD_LOCAL_RANK=1):
+        assert CUDAPlace(1).array_module() is np
+    assert not said
+
+
+def test_a_script_for_a_gpu_runs_without_one(no_gpu, said):
+    executor = fluid.Executor(fluid.CUDAPlace(0))
+    main = fluid.Program()
+    with fluid.program_guard(main):
+        three = fluid.layers.fill_constant([1], "float32", 3.0)
+    assert executor.run(main, fetch_list=[three])[0].tolist() == [3] and len(said) == 1
+
+
+def test_the_strict_setting_refuses_to_fall_back(no_gpu, said):
+    with settings.override(FLEET_MPI_STRICT_DEVICE=True), pytest.raises(EnvironmentProblem, match="no GPU on this"):
+        CUDAPlace(0).array_module()
+    assert not said
+
+
+def test_a_place_without_a_number_is_the_rank_s_own(gpus):
+    with settings.override(OMPI_COMM_WORLD_LOCAL_RANK=2):
+        assert CUDAPlace() == CUDAPlace(2) == places.set_device("gpu")
+        places.set_device("cpu")
+        CUDAPlace().array_module()
+    assert gpus == [2]
+
+
+def test_selected_gpus_come_before_the_number(gpus):
+    with settings.override(OMPI_COMM_WORLD_LOCAL_RANK=1, FLAGS_selected_gpus="1,3"):
+        assert CUDAPlace() == CUDAPlace(3) and cuda_places() == [CUDAPlace(3)]
+
+
+def test_a_process_alone_may_use_all_gpus_or_those_selected(gpus):
+    assert cuda_places() == [CUDAPlace(number) for number in range(4)]
+    with settings.override(FLAGS_selected_gpus="1,3"):
+        assert cuda_places() == [CUDAPlace(1), CUDAPlace(3)]
+    assert cuda_places([2]) == [CUDAPlace(2)]
+
+
+def test_a_device_that_is_not_there_is_refused(gpus):
+    with pytest.raises(EnvironmentProblem, match=r"CUDAPlace\(4\): expected a GPU from 0 to 3.*CUDA_VISIBLE_DEVICES"):
+        CUDAPlace(4).array_module()
+    assert not gpus
