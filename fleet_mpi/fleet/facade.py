@@ -9,7 +9,7 @@ import enum
 from fleet_mpi import cluster, notices, sessions, settings
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
-from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.optimizer import DistributedOptimizer, PSLibOptimizer, TranspilerOptimizer
 from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, RoleMaker
 from fleet_mpi.program.executor import Executor
@@ -54,9 +54,10 @@ class Fleet:
         sessions.see_off()
         cluster.share_seed()
         self._role_maker = role_maker
-        if not self.is_alone() and not (self.has_servers and role_maker.server_num()):
-            raise NotBuilt(f"fleet.init: a job of {cluster.world().size} processes without servers; collective training "
-                           f"is not built yet, parameter servers are")
+        if not self.has_servers and role_maker.server_num() and not self.is_alone():
+            raise UsageError(f"fleet.init: this fleet trains without servers, and the role maker has "
+                             f"{role_maker.server_num()}: use PaddleCloudRoleMaker(is_collective=True), or the fleet of "
+                             f"parameter_server")
         if self.is_alone() and role_maker.server_num():
             notices.once("embedded", f"fleet.init: one worker keeps its parameters itself; the "
                                      f"{role_maker.server_num()} server(s) of this job have nothing to do")

@@ -2,6 +2,7 @@
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.application import applied
+from fleet_mpi.fleet.collective_job import CollectiveJob
 from fleet_mpi.fleet.job import Job
 from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.program.program import default_startup_program
@@ -27,6 +28,9 @@ class DistributedOptimizer:
         fleet._origin_program = program.clone()
         startup = startup_program or default_startup_program()
         if fleet.is_alone():
+            fleet.main_program, fleet.startup_program = program, startup
+        elif not fleet.role.server_num():
+            fleet._job = CollectiveJob(fleet.role, program, startup, self._strategy)
             fleet.main_program, fleet.startup_program = program, startup
         else:
             fleet._job = Job(fleet.role, program, startup, self._strategy, fleet.connects_at_start)

@@ -24,26 +24,29 @@ def _compacted(value):
     return f"{len(value)} entries with digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def difference(worker, server):
-    """The first differences of a worker's and a server's fingerprint as a text; empty where there is none."""
+def difference(worker, server, named=("the worker", "the server")):
+    """The first differences of a worker's and a server's fingerprint as a text; empty where there is none.
+
+    ``named`` is how the two are called there.
+    """
     worker, server = worker or {}, server or {}
     words = []
     for what in (*server, *(what for what in sorted(worker) if what not in server)):
         one, other = worker.get(what), server.get(what)
         if isinstance(one, dict) and isinstance(other, dict):
-            words += [_sentence(f"{name} ({what})", one.get(name), other.get(name))
+            words += [_sentence(f"{name} ({what})", one.get(name), other.get(name), named)
                       for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
         elif one != other:
-            words.append(_sentence(what, one, other))
+            words.append(_sentence(what, one, other, named))
     more = f"; and {len(words) - _MOST} more" if len(words) > _MOST else ""
     return "; ".join(words[:_MOST]) + more
 
 
-def _sentence(what, one, other):
+def _sentence(what, one, other, named):
     one, other = str(one), str(other)
     same = next((place for place, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
     begin = max(0, same - _BEFORE) if max(len(one), len(other)) > _SHOWN else 0
-    return f"{what} is {_part(one, begin)} with the worker and {_part(other, begin)} with the server"
+    return f"{what} is {_part(one, begin)} with {named[0]} and {_part(other, begin)} with {named[1]}"
 
 
 def _part(text, begin):

@@ -1,12 +1,11 @@
 """Distribution: everything a job's processes must agree on, as plain data. Made from a program by ``reading``."""
 
 import dataclasses
-import hashlib
 import json
 
 from fleet_mpi import __version__
 from fleet_mpi.parameter_server import agreement
-from fleet_mpi.program.types import Role
+from fleet_mpi.transpile.ops import backward_digest
 from fleet_mpi.wire import protocol
 
 
@@ -75,7 +74,7 @@ class Distribution:
             "variable": _described(self.placement), "table": _described(self.row_placement),
             "update": {name: _text(recipe) for name, recipe in self.recipes.items()},
             "cut": {name: ", ".join(parts) for name, parts in shards.items()},
-            "rates": [str(name) for name in self.fed_rates], "backward pass": _backward(self.origin)})
+            "rates": [str(name) for name in self.fed_rates], "backward pass": backward_digest(self.origin)})
 
 
 def _described(placement):
@@ -86,9 +85,3 @@ def _text(recipe):
     hypers = ", ".join(f"{name}={value!r}" for name, value in recipe.hypers)
     steps = "".join(f"{step}, then " for step in recipe.steps)
     return f"{steps}{recipe.rule}({hypers}) at {recipe.rate} with {dict(recipe.states)}"
-
-
-def _backward(program):
-    """The ops that make gradients, in order: ranks that build another network differ here, metrics aside."""
-    types = [op.type for op in program.global_block().ops if op.role & Role.Backward]
-    return f"{len(types)} ops with digest {hashlib.sha256(' '.join(types).encode()).hexdigest()[:16]}"

@@ -4,10 +4,9 @@ The ops are the original's, in its order; one of them, the first ``recv``, does 
 attribute ``does`` says so), the others show what is exchanged. Programs are changed in place.
 """
 
-from fleet_mpi.program.operator import ROLE, ROLE_VAR, Operator
+from fleet_mpi.program.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.types import Role
-
-RPC_ROLE = int(Role.RPC)
+from fleet_mpi.transpile.ops import communicating
 
 
 def rewrite_main(program, distribution, moved):
@@ -29,7 +28,7 @@ def rewrite_main(program, distribution, moved):
 def rewrite_main_for_geo(program, distribution):
     """Let a program that updates its own parameters exchange what they moved, after each step."""
     block = program.global_block()
-    sends = [_op(block, "send", {"X": [name]}, {}, _where(distribution, shards))
+    sends = [communicating(block, "send", {"X": [name]}, {}, _where(distribution, shards))
              for name, shards in _by_variable(distribution)]
     block.ops = block.ops + sends + _receives(block, distribution)
     _belongs_to(program, distribution)
@@ -84,19 +83,19 @@ def _send(block, grad, variable, shards, distribution):
         var.persistable = True
     where = {**_where(distribution, shards), ROLE_VAR: [variable, grad], "table": variable if is_rows else ""}
     if len(shards) == 1 or is_rows:
-        return [_op(block, "send", {"X": [grad]}, {}, where)]
+        return [communicating(block, "send", {"X": [grad]}, {}, where)]
     names = [f"{grad}.block{shard.block}" for shard in shards]
     for name, shard in zip(names, shards):
         block.create_var(name=name, shape=shard.shape, dtype=var.dtype, stop_gradient=True)
     split = {"sections": [shard.rows for shard in shards], "shapes": [list(shard.shape) for shard in shards]}
-    return [_op(block, "split_byref", {"X": [grad]}, {"Out": names}, split),
-            _op(block, "send", {"X": names}, {}, where)]
+    return [communicating(block, "split_byref", {"X": [grad]}, {"Out": names}, split),
+            communicating(block, "send", {"X": names}, {}, where)]
 
 
 def _exchange(block, distribution):
     ops = _receives(block, distribution)
     if distribution.mode == "sync":
-        ops.insert(0, _op(block, "send_barrier", {}, {}, {"endpoints": distribution.endpoints}))
+        ops.insert(0, communicating(block, "send_barrier", {}, {}, {"endpoints": distribution.endpoints}))
     return ops
 
 
@@ -111,12 +110,12 @@ def _receives(block, distribution, kind="exchange"):
         for out, shard in zip(outs, shards):
             if sliced:
                 block.create_var(name=out, shape=shard.shape, dtype=block.var(name).dtype, stop_gradient=True)
-        receives.append(_op(block, "recv", {}, {"Out": outs}, attrs))
+        receives.append(communicating(block, "recv", {}, {"Out": outs}, attrs))
         if sliced:
-            concats.append(_op(block, "concat", {"X": outs}, {"Out": [name]}, {"axis": 0}))
+            concats.append(communicating(block, "concat", {"X": outs}, {"Out": [name]}, {"axis": 0}))
     if not receives:
-        receives.append(_op(block, "recv", {}, {"Out": []}, {"does": kind, "shapes": [], "rows": [], "param": ""}))
-    return [*receives, _op(block, "fetch_barrier", {}, {}, {"endpoints": distribution.endpoints}), *concats]
+        receives.append(communicating(block, "recv", {}, {"Out": []}, {"does": kind, "shapes": [], "rows": [], "param": ""}))
+    return [*receives, communicating(block, "fetch_barrier", {}, {}, {"endpoints": distribution.endpoints}), *concats]
 
 
 def _rates(block, distribution):
@@ -125,7 +124,7 @@ def _rates(block, distribution):
     for rate in sorted(set(distribution.rate_dtypes) - set(distribution.fed_rates)):
         # Persistable it would be the worker's own, at its first value for ever.
         block._var_recursive(rate).persistable = False
-        ops.append(_op(block, "recv_rate", {}, {"Out": [rate]}, {}))
+        ops.append(communicating(block, "recv_rate", {}, {"Out": [rate]}, {}))
     return ops
 
 
@@ -139,11 +138,6 @@ def _by_variable(distribution, with_rows=False):
     placements = [distribution.placement, distribution.row_placement][:1 + with_rows]
     return [(variable.name, placement.of_variable(variable.name))
             for placement in placements for variable in placement.variables]
-
-
-def _op(block, type, inputs, outputs, attrs):
-    """An op that no shape rule is asked about: the table of ops need not know it yet."""
-    return Operator(block, type, inputs, outputs, {ROLE: RPC_ROLE, **attrs})
 
 
 def _drop_unused_variables(block, moved, rates):

@@ -21,8 +21,8 @@ LAYERS = (
     {"program", "placement", "wire"},
     {"parameter_server", "collective"},
     {"modes", "transpile"},
-    {"sessions"},
-    {"distributed_lookup"},
+    {"sessions", "collective_session"},
+    {"distributed_lookup", "collective_ops"},
     {"distributed_ops", "checkpoint", "metrics", "data"},
     {"fleet"},
     {"fluid"},
@@ -33,7 +33,7 @@ LAYERS = (
 )
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 
-MAY_IMPORT_MPI = {"cluster.py", "wire/mpi.py", "collective/mpi_backend.py"}
+MAY_IMPORT_MPI = {"cluster.py", "wire/mpi.py", "collective/library.py"}
 MAY_COMPILE = ("arrays.py", "kernels/", "placement/")
 # Those of setup.cfg, by the name they are imported under; the last three are extras.
 DEPENDENCIES = {"numpy", "numba", "mpi4py", "threadpoolctl", "cupy", "matplotlib", "PIL"}

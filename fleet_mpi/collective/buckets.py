@@ -1,0 +1,73 @@
+"""Which gradients travel together: few long messages instead of one per variable, begun while backward still runs.
+
+Gradients lie in one flat array in the order in which the backward pass makes them; a bucket is a run of it, and can
+be sent when the last of its gradients is made. Sizes are counted from the end: the bucket that is full last is the one
+that nothing overlaps with, and is kept small.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.arrays import aligned
+
+MEGABYTE = 1 << 20
+
+
+class Gradient(NamedTuple):
+    """A dense gradient: its variable's name, shape and type."""
+
+    name: str
+    shape: tuple
+    dtype: str
+
+    @property
+    def nbytes(self):
+        """Its size."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+class Bucket(NamedTuple):
+    """Gradients that are summed together: bytes ``start`` to ``stop`` of the flat array, all of one type."""
+
+    names: tuple
+    dtype: str
+    start: int
+    stop: int
+
+
+def fuse(gradients, fuse_mb=32, last_mb=1):
+    """Buckets of the gradients, which come in the order they are made.
+
+    At most ``fuse_mb`` each, the last one ``last_mb``; a longer gradient is a bucket by itself. 0: no two together.
+    """
+    cut, room = [], last_mb * MEGABYTE
+    for gradient in reversed(gradients):
+        if cut and cut[-1][0].dtype == gradient.dtype and sum(one.nbytes for one in cut[-1]) + gradient.nbytes <= room:
+            cut[-1].append(gradient)
+        else:
+            room = last_mb * MEGABYTE if not cut else fuse_mb * MEGABYTE
+            cut.append([gradient])
+    buckets, start = [], 0
+    for members in reversed(cut):
+        stop = start + sum(aligned(one.nbytes) for one in members)
+        buckets.append(Bucket(tuple(one.name for one in reversed(members)), members[0].dtype, start, stop))
+        start = stop
+    return buckets
+
+
+class FlatGradients:
+    """The flat array, and where each gradient and bucket lies in it. Gaps are zeros: they are summed too."""
+
+    def __init__(self, gradients, buckets, xp=np):
+        self.array = arrays.empty(buckets[-1].stop if buckets else 0, np.uint8, xp)
+        self.array[...] = 0
+        self.views, sizes = {}, {one.name: one for one in gradients}
+        for bucket in buckets:
+            start = bucket.start
+            for name in bucket.names:
+                one = sizes[name]
+                self.views[name] = self.array[start:start + one.nbytes].view(one.dtype).reshape(one.shape)
+                start += aligned(one.nbytes)
+        self.lines = [self.array[one.start:one.stop].view(one.dtype) for one in buckets]

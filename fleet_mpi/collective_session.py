@@ -1,0 +1,165 @@
+"""A worker's part in a collective job: where programs, buckets and ranks meet.
+
+A session belongs to a scope: the scope's gradients become views of one flat array, in the order in which backward makes
+them, so that a bucket needs no copy to be summed. Its sum begins as soon as its last gradient is made.
+"""
+
+import numpy as np
+
+from fleet_mpi import arrays, cluster, notices, settings
+from fleet_mpi.arrays import Rows
+from fleet_mpi.collective.buckets import FlatGradients
+from fleet_mpi.collective.exact import ExactAllReduce
+from fleet_mpi.collective.group import Group
+from fleet_mpi.errors import EnvironmentProblem, UsageError
+from fleet_mpi.parameter_server import agreement
+from fleet_mpi.program.frame import Clock
+from fleet_mpi.ranks.by_hand import refusal
+from fleet_mpi.transpile.collective import CollectivePlan
+
+SESSION = "@COLLECTIVE@"  # the variable of a scope that holds its session
+EXACT_UP_TO = 8           # ranks: beyond, the library's order unless the setting says otherwise
+
+
+class Session:
+    """One worker's part in one plan, in one scope."""
+
+    def __init__(self, plan, scope, group, reducers):
+        self.plan, self.scope, self.group, self.reducers = plan, scope, group, reducers
+        self.bucket_of = {name: number for number, one in enumerate(plan.buckets) for name in one.names}
+        self.flat, self.steps = None, 0
+        self._begin_step()
+
+    def _begin_step(self):
+        self.lacking = [len(one.names) for one in self.plan.buckets]
+        self.under_way = []
+
+    def install(self):
+        """Let the scope's gradients lie in the buckets, on the device the parameters are on."""
+        if self.flat is None:
+            self.flat = FlatGradients(self.plan.gradients, self.plan.buckets, self._module())
+            for name, view in self.flat.views.items():
+                self.scope.var(name).put(view)
+
+    def _module(self):
+        for name in self.flat_sources():
+            array = self.scope.array(name)
+            if array is not None:
+                return arrays.module_of(array)
+        return np
+
+    def flat_sources(self):
+        """The parameters of the gradients."""
+        return [one.name.removesuffix("@GRAD") for one in self.plan.gradients]
+
+    def ready(self, name):
+        """A gradient was made; with the last one of its bucket the bucket is on its way."""
+        number = self.bucket_of[name]
+        self.lacking[number] -= 1
+        if not self.lacking[number]:
+            self.under_way.append(self.reducers[number % len(self.reducers)].start(self.flat.lines[number]))
+        for one in self.under_way:
+            one.advance()
+
+    def wait(self):
+        """Until every gradient is the sum over all workers."""
+        self.group.finish(self.under_way, f"the gradients of step {self.steps}")
+        self._begin_step()
+        self.steps += 1
+        if cluster.current() is not None:
+            cluster.current().progress = self.steps
+
+    def gather_rows(self, rows):
+        """The workers' row gradients, one behind the other in worker order: updates add up what repeats."""
+        xp = arrays.module_of(rows.values)
+        parts = self.group.gather([arrays.to_host(rows.ids), arrays.to_host(rows.values)])
+        return Rows(*(arrays.to_module(np.concatenate([part[i] for part in parts]), xp) for i in range(2)), rows.height)
+
+    def broadcast(self, names):
+        """Take worker 0's values of these variables."""
+        found = [self.scope.array(name) for name in names]
+        hosts = [np.ascontiguousarray(arrays.to_host(one)) for one in found]
+        self.group.broadcast(hosts)
+        for array, host in zip(found, hosts):
+            array[...] = arrays.to_module(host, arrays.module_of(array))
+
+
+def session_of(scope):
+    """The session of a scope, or None."""
+    holder = scope.find_var(SESSION)
+    return None if holder is None else holder.value
+
+
+def connect(plan, scope, group=None):
+    """The session of a scope for a plan, made (in ``group``, if one is given) if there is none."""
+    known = session_of(scope)
+    if known is None or known.plan is not plan:
+        if group is None:
+            group = _join(plan)
+        known = scope.var(SESSION).value = Session(plan, scope, group, _reducers(plan, group))
+    return known
+
+
+def _join(plan):
+    """All processes of the job as workers, each with its communicators; they must run the same program."""
+    joined = cluster.join("worker", plan.worker, workers=plan.workers, servers=[])
+    if joined.size == 1:
+        if plan.workers > 1:
+            raise refusal("worker", joined.index, plan.workers, [])
+        return Group(0, [], 1)
+    Clock.process_worker = joined.index
+    joined.takes_part = True
+    _agree(plan, joined)
+    comms = [joined.role_comm.Dup() for _ in range(max(1, plan.options.comms))]
+    names = [str(one) for one in joined.workers]
+    return Group.over_mpi(joined.index, comms, names.__getitem__)
+
+
+def _agree(plan, joined):
+    """Collective: refuse a job whose workers do not run the same program."""
+    all_have = joined.all_gather(agreement.compact(plan.fingerprint()))
+    for number, theirs in enumerate(all_have[1:], 1):
+        differ = agreement.difference(theirs, all_have[0], (f"worker {number}", "worker 0"))
+        if differ:
+            error = UsageError(f"worker {number} and worker 0 do not run the same job: {differ}")
+            error.told_elsewhere = joined.index > 0
+            raise error
+
+
+def _reducers(plan, group):
+    """What sums buckets, one per communicator; said at start which."""
+    if group.size == 1:
+        return [_Alone()]
+    chosen = settings.get("FLEET_MPI_ALLREDUCE") or ("exact" if group.size <= EXACT_UP_TO else "fast")
+    if chosen == "exact":
+        made = [ExactAllReduce(lane, group.ranks) for lane in group.lanes]
+    elif chosen == "fast":
+        made = group.library_reducers()
+    else:
+        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={chosen}: expected exact or fast")
+    if group.index == 0:
+        count = len(plan.gradients)
+        notices.log().info("all-reduce: %s, %d workers. Find all_reduce operators: %d. To make the speed faster, some "
+                           "all_reduce ops are fused during training, after fusion, the number of all_reduce ops is %d.",
+                           "exact (in rank order)" if chosen == "exact" else "fast (in the library's order)", group.size,
+                           count, len(plan.buckets))
+    return made
+
+
+class _Alone:
+    """One worker: the sum is there."""
+
+    def start(self, array):
+        """Over at once."""
+        return self
+
+    def advance(self):
+        """Nothing to do."""
+        return False
+
+    def is_over(self):
+        """Always."""
+        return True
+
+
+CollectivePlan.connect = staticmethod(connect)

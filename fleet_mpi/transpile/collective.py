@@ -1,0 +1,142 @@
+"""A training program for many equal workers: each gradient is summed over all of them before it is used.
+
+The ops are the original's: the gradient of the loss is scaled by one over the number of workers, ``c_allreduce_sum``
+follows the op that makes a gradient, ``c_sync_comm_stream`` comes before the updates. In the startup program
+``c_broadcast`` lets all workers begin with worker 0's values. Programs are changed in place.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fleet_mpi import __version__
+from fleet_mpi.collective.buckets import Gradient, fuse
+from fleet_mpi.errors import UsageError
+from fleet_mpi.program.operator import ROLE, ROLE_VAR
+from fleet_mpi.program.registry import grad_name
+from fleet_mpi.program.types import Role, VarType
+from fleet_mpi.transpile.ops import backward_digest, communicating
+
+
+@dataclass
+class Options:
+    """How gradients travel; the strategies' names for it stand in fleet/."""
+
+    fuse_mb: float = 32
+    last_mb: float = 1
+    comms: int = 1               # communicators that buckets take turns on
+    by_node: bool = False        # first within a node, then between nodes
+    node_ranks: int = 0          # ranks that count as a node; 0: those on one host
+    half: bool = False           # gradients travel as float16
+
+
+@dataclass
+class CollectivePlan:
+    """What the workers of a collective job do together with one program: plain data, and the hooks of its programs."""
+
+    workers: int
+    worker: int
+    gradients: list                    # Gradient of each dense one, in the order they are made
+    rows: list                         # names of the row gradients
+    buckets: list
+    options: Options = field(default_factory=Options)
+    digest: str = ""                   # of the backward pass
+
+    connect = None  # set by collective_session
+
+    def before_start(self, scope):
+        """The hook of the startup program."""
+        CollectivePlan.connect(self, scope)
+
+    def before_step(self, scope):
+        """The hook of the worker's program."""
+        CollectivePlan.connect(self, scope).install()
+
+    def fingerprint(self):
+        """What must be the same on all ranks, by name."""
+        return {"fleet_mpi": __version__, "workers": self.workers, "options": str(self.options),
+                "gradients": {one.name: f"{one.dtype} {list(one.shape)}" for one in self.gradients},
+                "row gradients": {name: "by rows" for name in self.rows}, "backward pass": self.digest}
+
+
+def plan_of(program, workers, worker, options=None):
+    """The plan of a minimised program; nothing is changed yet."""
+    options = options or Options()
+    block = program.global_block()
+    makers = gradient_makers(program)
+    if not makers:
+        raise UsageError("no gradient of a parameter was found in the program: call minimize before transpiling")
+    in_order = sorted(makers, key=lambda name: block.ops.index(makers[name]))
+    variables = {name: block._var_recursive(name) for name in in_order}
+    rows = [name for name in in_order if variables[name].type == VarType.SELECTED_ROWS]
+    dense = [Gradient(name, tuple(variables[name].shape), np.dtype(variables[name]._dtype).name)
+             for name in in_order if name not in rows]
+    return CollectivePlan(workers, worker, dense, rows, fuse(dense, options.fuse_mb, options.last_mb), options,
+                          backward_digest(program))
+
+
+def gradient_makers(program):
+    """{gradient of a trainable parameter: the last op of the backward pass that writes it}."""
+    wanted = {grad_name(param.name) for param in program.all_parameters() if param.trainable}
+    return {name: op for op in program.global_block().ops if op.role & Role.Backward
+            for name in op.output_arg_names if name in wanted}
+
+
+def rewrite(program, startup, plan):
+    """Make a program and its startup program those of one worker among others."""
+    _scale_loss(program, plan.workers)
+    _sum_gradients(program, plan)
+    _belongs_to(program, plan)
+    rewrite_startup(startup, program, plan)
+
+
+def rewrite_startup(startup, program, plan):
+    """Let all workers begin with worker 0's values of what the startup program makes."""
+    block = startup.global_block()
+    made = {name for op in block.ops for name in op.output_arg_names}
+    names = sorted(name for name in made if block.vars[name].persistable)
+    for name in names:
+        block.ops.append(communicating(block, "c_broadcast", {"X": [name]}, {"Out": [name]}, {"root": 0, "ring_id": 0}))
+    block.ops.append(communicating(block, "c_sync_comm_stream", {"X": names}, {"Out": names}, {"does": "broadcast"}))
+    startup._before_run.append(plan.before_start)
+    startup.touch()
+
+
+def _scale_loss(program, workers):
+    """The first gradient, that of the loss, is one over the number of workers: then sums are means."""
+    block = program.global_block()
+    for index, op in enumerate(block.ops):
+        if op.role & Role.Backward and op.role & Role.Loss:
+            grad = op.output_arg_names[0]
+            block._insert_op(index + 1, "scale", {"X": [grad]}, {"Out": [grad]},
+                             {"scale": 1.0 / workers, ROLE: int(Role.Backward)})
+            return
+    raise UsageError("the gradient of the loss was not found in the program: call minimize before transpiling")
+
+
+def _sum_gradients(program, plan):
+    block, makers = program.global_block(), gradient_makers(program)
+    param_of = {grad_name(param.name): param.name for param in program.all_parameters()}
+    by_op = {}
+    for name, op in makers.items():
+        by_op.setdefault(id(op), []).append(name)
+    found = []
+    for op in block.ops:
+        found.append(op)
+        for name in by_op.get(id(op), ()):
+            attrs = {ROLE: int(Role.Backward), ROLE_VAR: [param_of[name], name], "ring_id": 0}
+            kind = "c_allgather_rows" if name in plan.rows else "c_allreduce_sum"
+            if kind == "c_allreduce_sum":
+                # So that its memory is the scope's: there it lies in its bucket.
+                block._var_recursive(name).persistable = True
+            found.append(communicating(block, kind, {"X": [name]}, {"Out": [name]}, attrs))
+    names = [one.name for one in plan.gradients]
+    last = max(index for index, op in enumerate(found) if op.type in ("c_allgather_rows", "c_allreduce_sum"))
+    found.insert(last + 1, communicating(block, "c_sync_comm_stream", {"X": names}, {"Out": names}, {"does": "sums"}))
+    block.ops = found
+
+
+def _belongs_to(program, plan):
+    program._before_run.append(plan.before_step)
+    program._is_distributed = True
+    program.touch()
