@@ -1,7 +1,8 @@
 """A worker's connection to its servers, and a server's life: where programs, placement, wire and modes meet.
 
 A worker's session belongs to a scope: the scope's parameters and gradients become views of the client's flat
-arrays, so that what an executor computes needs no copy to be sent. Without other processes (a world of one) the
+arrays, so that what an executor computes needs no copy to be sent (on a device it does: ``device_copies``). Servers
+compute on the host. Without other processes (a world of one) the
 server runs inside the worker, over loopback, whenever the worker waits.
 """
 
@@ -10,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi import cluster, modes, notices
-from fleet_mpi.arrays import DistantTable
+from fleet_mpi.arrays import DistantTable, to_host
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import parting, presence
 from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server.device_copies import DeviceCopies, rows_on_host
 from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.parameter_server.recipes import Recipe
 from fleet_mpi.parameter_server.row_table import RowTableDescription
@@ -21,6 +23,7 @@ from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.frame import Clock
+from fleet_mpi.program.places import CPUPlace
 from fleet_mpi.program.scope import Scope
 from fleet_mpi.ranks.by_hand import refusal
 from fleet_mpi.transpile.server_program import WHOLE, server_startup, shards_of, state_name
@@ -102,11 +105,17 @@ class WorkerSession:
         for name, view in params.items():
             known = self.scope.array(name)
             if known is not None:
-                view[...] = known
+                view[...] = to_host(known)
             had_values = had_values and known is not None
             self.scope.var(name).put(view)
             if self.distribution.keeps_states:
                 self.scope.var(self.distribution.gradients[name]).put(grads[name])
+        self.device_params = DeviceCopies(self.scope, params)
+        # What workers bring: gradients or, where the optimizers are theirs (geo), parameters.
+        self.device_grads = self.device_params
+        if self.distribution.keeps_states:
+            self.device_grads = DeviceCopies(self.scope, {self.distribution.gradients[name]: view
+                                                          for name, view in grads.items()})
         for number, table in enumerate(self.client.description.row_tables):
             # For programs besides the trainer's, which look rows up in a table of the scope.
             holder = self.scope.var(table.name)
@@ -119,7 +128,7 @@ class WorkerSession:
 
     def take_rows(self, table, rows):
         """Keep a row gradient for the next exchange, merged: its memory may be used for something else before."""
-        self.rows[self.table_numbers[table]] = merge(rows)
+        self.rows[self.table_numbers[table]] = merge(rows_on_host(rows))
 
     def exchange(self):
         """What a step ends with: push and pull as the mode says."""
@@ -130,8 +139,10 @@ class WorkerSession:
             rate = self.scope.array(name)
             if rate is None:
                 raise UsageError(f"the learning rate {name!r} has no value: run the startup program first")
-            self.client.rates[position] = rate.reshape(-1)[0]
+            self.client.rates[position] = to_host(rate).reshape(-1)[0]
+        self.device_grads.gather()
         self.half.after_backward(self.rows)
+        self.device_params.spread()
         self.rows = [None] * len(self.rows)
         if self.cluster is not None:
             self.steps += 1
@@ -145,18 +156,21 @@ class WorkerSession:
         """Take the servers' parameters as they are."""
         self.client.collect(self.client.pull())
         self.half.restart()
+        self.device_params.spread()
         if self.loaded_from and self.distribution.loads_rest is not None:
             self.distribution.loads_rest(self.loaded_from, self.scope)
 
     def flush(self):
         """Send what is left, and take the parameters it leads to."""
+        self.device_grads.gather()
         self.half.finish()
+        self.device_params.spread()
 
     def finish(self):
         """Send what is left, say goodbye. May be called again."""
         if not self.is_over:
             self.is_over = True
-            self.half.finish()
+            self.flush()
             self.client.leave()
 
 
@@ -288,23 +302,23 @@ def take_values(distribution, server, scope):
         if values is None:
             raise UsageError(f"server {server.index}: {name!r} has no value: run the server's startup program first")
         view = table.param(shard.variable, shard.block)
-        view[...] = values
+        view[...] = to_host(values)
         scope.var(name).put(view)
         scope.erase([name + WHOLE])
         for state, variable in distribution.states_of(shard.variable):
             values = scope.array(state_name(variable, shard, distribution))
             if values is not None:
-                table.set_state(shard.variable, shard.block, state, values)
+                table.set_state(shard.variable, shard.block, state, to_host(values))
                 scope.erase([state_name(variable, shard, distribution)])
     for name in server.rates:
         if scope.array(name) is not None:
-            server.rates[name][...] = scope.array(name)
+            server.rates[name][...] = to_host(scope.array(name))
 
 
 def started_scope(distribution, index):
     """A scope with the first values of a server's shards."""
     scope = Scope()
-    Executor().run(server_startup(distribution, index), scope=scope)
+    Executor(CPUPlace()).run(server_startup(distribution, index), scope=scope)
     return scope
 
 
@@ -312,7 +326,7 @@ def _schedule(distribution, server, scope):
     """The function that moves schedules on before an update; None where no rate is computed."""
     if distribution.rate_program is None:
         return None
-    executor = Executor()
+    executor = Executor(CPUPlace())
     wanted = [name for name in server.rates if name not in distribution.fed_rates]
 
     def move_on(steps):
