@@ -37,25 +37,34 @@ def main(argv=None):
     place = fluid.CPUPlace()
     exe = fluid.Executor(place)
     job.start(exe)
-    reached = _train(job, exe, batches, fluid.DataFeeder(feed_list=[x, y], place=place), loss, options)
+    with job.keeping(exe) as keeping:
+        reached = _train(job, exe, keeping, batches, fluid.DataFeeder(feed_list=[x, y], place=place), loss, options)
     job.finish(exe)
+    keeping.leave_if_stopped()
     return 0 if reached else 1
 
 
-def _train(job, exe, batches, feeder, loss, options):
+def _train(job, exe, keeping, batches, feeder, loss, options):
     """Whether a batch was good enough within the passes."""
-    progress = Progress(job.name)
-    for number in range(options.passes):
-        if options.model_dir:
-            job.save(exe, options.model_dir)
-        for batch in batches():
-            value, = exe.run(job.program, feed=feeder.feed(batch), fetch_list=[loss])
-            progress.step(f"pass {number + 1}/{options.passes}  loss {value[0]:.2f}", len(batch))
-            if value[0] < GOOD_LOSS:
-                progress.end(f"pass {number + 1}: a batch has loss {value[0]:.2f}, below {GOOD_LOSS:g}")
-                return True
+    progress, done = Progress(job.name), keeping.resume()
+    for step, (number, batch) in enumerate(_all_batches(batches, options.passes), 1):
+        if step <= done:
+            continue
+        value, = exe.run(job.program, feed=feeder.feed(batch), fetch_list=[loss])
+        progress.step(f"pass {number}/{options.passes}  loss {value[0]:.2f}", len(batch))
+        if value[0] < GOOD_LOSS:
+            progress.end(f"pass {number}: a batch has loss {value[0]:.2f}, below {GOOD_LOSS:g}")
+            return True
+        if keeping.stopping(step):
+            progress.end(f"stopped after step {step}")
+            return False
     progress.end(f"no batch had a loss below {GOOD_LOSS:g} in {options.passes} passes")
     return False
+
+
+def _all_batches(batches, passes):
+    """(number of the pass, batch), one after the other."""
+    return ((number, batch) for number in range(1, passes + 1) for batch in batches())
 
 
 def _options(argv):
@@ -65,7 +74,7 @@ def _options(argv):
     parser.add_argument("--passes", type=int, default=100, help="most passes over the data")
     parser.add_argument("--batch-size", type=int, default=20)
     parser.add_argument("--learning-rate", type=float, default=0.001)
-    parser.add_argument("--model-dir", metavar="DIR", help="save the parameters here before every pass")
+    training.add_model_dir(parser)
     training.add_options(parser, api="transpiler")
     return parser.parse_args(argv)
 

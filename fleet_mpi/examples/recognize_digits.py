@@ -38,24 +38,42 @@ def main(argv=None):
         return job.serve()
     samples = job.share(_first(paddle.dataset.mnist.train(), options.samples))
     train = paddle.batch(paddle.reader.shuffle(samples, buf_size=2000), batch_size=options.batch_size, drop_last=True)
-    test = paddle.batch(_first(paddle.dataset.mnist.test(), options.test_samples), batch_size=500)
+    test_batches = paddle.batch(_first(paddle.dataset.mnist.test(), options.test_samples), batch_size=500)
 
     place = fluid.CPUPlace()
     feeder = fluid.DataFeeder(feed_list=[image, label], place=place)
     exe = fluid.Executor(place)
     job.start(exe)
-    progress, reached = Progress(job.name), 0.0
-    for number in range(options.passes):
-        for batch in train():
-            values = exe.run(job.program, feed=feeder.feed(batch), fetch_list=[loss, accuracy])
-            progress.step("pass %d/%d  loss %.4f  accuracy %.3f" % (number + 1, options.passes, *map(float, values)),
-                          len(batch))
-        reached = _test_accuracy(exe, test_program, feeder, test, accuracy)
-        progress.end(f"pass {number + 1}: test accuracy {reached:.4f}")
-        if reached >= options.good_accuracy:
-            break
+
+    def test():
+        """The accuracy on the test set, as of now."""
+        return _test_accuracy(exe, test_program, feeder, test_batches, accuracy)
+
+    with job.keeping(exe) as keeping:
+        reached = _train(job, exe, keeping, train, feeder, [loss, accuracy], test, options)
     job.finish(exe)
-    return 0 if reached >= options.good_accuracy else 1
+    keeping.leave_if_stopped()
+    return 0 if reached else 1
+
+
+def _train(job, exe, keeping, batches, feeder, fetched, test, options):
+    """Whether the test was passed after one of the passes."""
+    progress, done, step = Progress(job.name), keeping.resume(), 0
+    for number in range(1, options.passes + 1):
+        for step, batch in enumerate(batches(), step + 1):
+            if step <= done:
+                continue
+            values = exe.run(job.program, feed=feeder.feed(batch), fetch_list=fetched)
+            progress.step("pass %d/%d  loss %.4f  accuracy %.3f" % (number, options.passes, *map(float, values)), len(batch))
+            if keeping.stopping(step):
+                progress.end(f"stopped after step {step}")
+                return False
+        if step >= done:
+            reached = test()
+            progress.end(f"pass {number}: test accuracy {reached:.4f}")
+            if reached >= options.good_accuracy:
+                return True
+    return False
 
 
 def _first(reader, samples):
@@ -80,6 +98,7 @@ def _options(argv):
     parser.add_argument("--samples", type=int, default=0, metavar="N", help="train on the first N only; 0: all")
     parser.add_argument("--test-samples", type=int, default=0, metavar="N", help="test on the first N only; 0: all")
     parser.add_argument("--good-accuracy", type=float, default=0.95, help="end when the test set reaches this")
+    training.add_model_dir(parser)
     training.add_options(parser, api="fleet")
     return parser.parse_args(argv)
 

@@ -5,17 +5,38 @@ class here, with the calls in the order that its guide has; ``job(options)`` pic
 alone trains as if none of this were there.
 """
 
+import contextlib
 import itertools
 
 import numpy as np
 
 from fleet_mpi import fluid, settings
 from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.fleet import preemption
+from fleet_mpi.fleet.preemption import Preemption
 from fleet_mpi.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet1
 from fleet_mpi.paddle.distributed import fleet as fleet2
 
 MODES = ("sync", "async", "half_async", "geo", "dc_asgd", "bounded_staleness")
+
+
+class Unkept(contextlib.nullcontext):
+    """The part of ``Preemption`` that examples use, where nothing is to be kept: signals have their usual effect."""
+
+    def __enter__(self):
+        return self
+
+    def resume(self):
+        """Training begins at its beginning."""
+        return 0
+
+    def stopping(self, step):
+        """It ends at its end."""
+        return False
+
+    def leave_if_stopped(self):
+        """It was not."""
 
 
 class Alone:
@@ -40,6 +61,17 @@ class Alone:
     def save(self, exe, folder):
         """Save the parameters and the optimizer's state."""
         fluid.io.save_persistables(exe, folder, self.program)
+
+    def load(self, exe, folder):
+        """Take what ``save`` wrote; with servers, worker 0 hands them theirs."""
+        fluid.io.load_persistables(exe, folder, self.program)
+
+    def keeping(self, exe):
+        """What stops, saves and resumes this worker's training; does nothing without ``--model-dir``."""
+        folder = self.options.model_dir
+        if not folder:
+            return Unkept()
+        return Preemption(folder, lambda path: self.save(exe, path), lambda path: self.load(exe, path))
 
     def finish(self, exe):
         """Training is over."""
@@ -172,6 +204,12 @@ class ThroughFleet2(_Among):
 APIS = {"transpiler": ThroughTranspiler, "fleet": ThroughFleet, "fleet2": ThroughFleet2}
 
 
+def add_model_dir(parser):
+    """The option of examples that can be stopped and resumed; they call ``job.keeping``."""
+    parser.add_argument("--model-dir", metavar="DIR", help="begin with what was saved here; when asked to stop (USR1), save "
+                        "parameters and step number here and end with code 75")
+
+
 def add_options(parser, api):
     """The options that only several processes look at; ``api`` is the default of ``--api``."""
     group = parser.add_argument_group("several processes (mpirun -np N, or python -m fleet_mpi.launch)")
@@ -184,6 +222,8 @@ def add_options(parser, api):
 
 def job(options):
     """What this process is: alone, or a server or a worker of several processes."""
+    if getattr(options, "model_dir", None):
+        preemption.watch()
     role = _role()
     kind = APIS[options.api] if role.worker_num() + role.server_num() > 1 else Alone
     return kind(options, role)

@@ -1,0 +1,153 @@
+"""The wish that a job make room for another one: a signal sets a flag, and workers agree when to follow it.
+
+USR1 reaches the ranks through every mpirun; TERM does where the launcher gives them time (srun and MPICH do, Open
+MPI ends its ranks a quarter of a second later). Knows signals, and communicators by their methods; what is saved
+is decided above.
+"""
+
+import signal
+import time
+
+import numpy as np
+
+from fleet_mpi.errors import Stalled, UsageError
+from fleet_mpi.ranks import meeting
+
+SIGNALS = (signal.SIGUSR1, signal.SIGTERM)
+EXIT_CODE = 75  # "try again later" of sysexits.h: the batch script requeues the job
+
+_TAG = 32711             # beside those of ``meeting``, on the same communicators
+_GO_ON, _STOP, _LEFT = range(3)
+_LOOK_EVERY_S = 0.25     # how long a request may go unseen, where steps are shorter than that
+_MOST_STEPS = 20         # between two looks: should steps become slow, the next look is not far away
+_CANCELLING_S = 5
+
+_wish = {}    # "signal": the first one that came
+_before = {}  # signal: the handler it had
+
+
+def watch(signals=SIGNALS):
+    """From now on these signals ask this process to stop, and do not kill it. For every rank, servers too, early."""
+    for number in signals:
+        if number not in _before:
+            _before[number] = signal.signal(number, _note)
+
+
+def release():
+    """Give the signals back to whom they belonged to, and forget the wish."""
+    while _before:
+        number, handler = _before.popitem()
+        signal.signal(number, handler)
+    _wish.clear()
+
+
+def requested():
+    """Whether this process was asked to stop; others of the job may not know yet."""
+    return bool(_wish)
+
+
+def _note(number, frame):
+    _wish.setdefault("signal", number)
+
+
+class Agreement:
+    """Whether the workers of a job stop, and after which step; all of them ask after every step.
+
+    Args:
+        comm: the workers' communicator; None: this worker is the only one.
+        named: the function that says who a rank is.
+        together: all must stop after the same step. Then each look is a meeting, one in many steps, at step numbers
+            that follow from what all have told. Otherwise a worker stops when it hears of the wish.
+    """
+
+    def __init__(self, comm, named=str, together=True, clock=time.monotonic):
+        self.comm, self.named, self.together, self.clock = comm, named, together, clock
+        self.heard, self.left = {}, set()
+        self._next_look, self._looked = 0, None
+        others = [] if comm is None else [rank for rank in range(comm.size) if rank != comm.rank]
+        self._awaited = {rank: self._await(rank) for rank in others}
+        self._sent = []
+
+    def reached(self, step, wish):
+        """Whether to stop after this step, where ``wish`` is whether this worker was asked to."""
+        if not self._awaited:
+            return wish
+        if self.together:
+            return self._meet(step, wish)
+        self._listen()
+        return wish or bool(self.heard)
+
+    def gather(self, step):
+        """Collective, once stopping: wait for the others; {rank: steps done} of all workers that have not left."""
+        if not self._awaited:
+            return {} if self.comm is None else {self.comm.rank: step}
+        self._tell(_STOP, step)
+        words = self._hear_all(step)
+        return {self.comm.rank: step, **{rank: theirs for rank, (_, theirs, _) in words.items()}}
+
+    def leave(self):
+        """Tell the others that this worker takes no further part; nobody is waited for."""
+        if self._awaited:
+            self._tell(_LEFT, 0)
+            for _, request in self._awaited.values():
+                request.Cancel()
+            meeting.finish({rank: request for rank, (_, request) in self._awaited.items()}, _CANCELLING_S)
+            self._awaited = {}
+
+    def _meet(self, step, wish):
+        if step < self._next_look:
+            return False
+        now = self.clock()
+        waited_us = 0 if self._looked is None else int((now - self._looked[1]) * 1e6)
+        self._tell(_STOP if wish else _GO_ON, step, waited_us)
+        words = self._hear_all(step)
+        self._refuse_other_steps(step, words)
+        longest_s = max([waited_us, *(word[2] for word in words.values())]) / 1e6
+        steps = step - self._looked[0] if self._looked is not None else 1
+        # The same numbers on every worker, so that all look again after the same step.
+        self._next_look = step + min(_MOST_STEPS, max(1, int(_LOOK_EVERY_S * steps / max(longest_s, 1e-6))))
+        self._looked = step, now
+        return wish or any(word[0] == _STOP for word in words.values())
+
+    def _refuse_other_steps(self, step, words):
+        for rank, (_, theirs, _) in words.items():
+            if theirs != step:
+                raise UsageError(f"{self.named(self.comm.rank)} asks whether to stop after step {step}, {self.named(rank)} "
+                                 f"after step {theirs}: workers that train together must count alike")
+
+    def _tell(self, kind, step, waited_us=0):
+        word = np.array([kind, step, waited_us], np.int64)
+        # Kept until sent: the array must not go before.
+        self._sent = [(request, array) for request, array in self._sent if not request.Test()]
+        self._sent += [(self.comm.Isend(word, rank, _TAG), word) for rank in self._awaited]
+
+    def _hear_all(self, step):
+        """{rank: word} of all that have not left; Stalled names who does not come."""
+        words, self.heard = self.heard, {}
+        missing = {rank: request for rank, (_, request) in self._awaited.items() if rank not in words}
+        late = meeting.finish(missing, meeting.deadline_s())
+        if late:
+            names = ", ".join(self.named(rank) for rank in sorted(late))
+            raise Stalled(f"whether to stop after step {step}: {names} did not come within {meeting.deadline_s():g} s "
+                          f"(FLAGS_rpc_deadline); a worker that is done must say so (Preemption.finish)")
+        for rank in missing:
+            self._take(rank, words)
+        return words
+
+    def _listen(self):
+        """Take the words that have come."""
+        for rank in list(self._awaited):
+            if rank not in self.heard and self._awaited[rank][1].Test():
+                self._take(rank, self.heard)
+
+    def _take(self, rank, words):
+        word = self._awaited.pop(rank)[0].tolist()
+        if word[0] == _LEFT:
+            self.left.add(rank)
+        else:
+            words[rank] = word
+            self._awaited[rank] = self._await(rank)
+
+    def _await(self, rank):
+        word = np.zeros(3, np.int64)
+        return word, self.comm.Irecv(word, rank, _TAG)
