@@ -62,6 +62,8 @@ class CollectivePlan:
 def plan_of(program, workers, worker, options=None):
     """The plan of a minimised program; nothing is changed yet."""
     options = options or Options()
+    if program._is_distributed:
+        raise UsageError("this program was transpiled before: minimize and transpile a program once")
     block = program.global_block()
     makers = gradient_makers(program)
     if not makers:

@@ -7,8 +7,9 @@ place. Which process runs which program is known when it runs; until then nothin
 import functools
 
 from fleet_mpi import cluster, settings
-from fleet_mpi.errors import NotBuilt, UnknownName, UsageError, nearest
+from fleet_mpi.errors import UnknownName, UsageError, nearest
 from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.transpile.collective_modes import transpile_for_workers
 from fleet_mpi.transpile.distributing import distribute, rewrite
 from fleet_mpi.transpile.server_program import server_program, server_startup
 
@@ -87,15 +88,17 @@ class DistributeTranspiler:
         self.trainer_id = trainer_id or 0
         self.origin_program = program or default_main_program()
         self.startup_program = startup_program or default_startup_program()
-        by_endpoints = isinstance(trainers, str) and self.config.mode != "pserver"
-        self.trainers = len(trainers.split(",")) if by_endpoints else trainers
+        has_servers = self.config.mode == "pserver"
+        self.trainers = len(trainers.split(",")) if isinstance(trainers, str) and not has_servers else trainers
         self.pserver_endpoints = [one.strip() for one in pservers.split(",")] if isinstance(pservers, str) else []
         self.sync_mode = sync_mode and self.config.sync_mode
         self.current_endpoint = current_endpoint
-        if self.config.mode != "pserver":
+        cluster.share_seed()
+        if not has_servers:
+            transpile_for_workers(self.config, self.origin_program, self.startup_program, trainers, trainer_id,
+                                  current_endpoint)
             return
         _check_job(self.pserver_endpoints, self.trainers, trainer_id)
-        cluster.share_seed()
         self.distribution, self.updates = distribute(
             self.origin_program, self.startup_program, self.config, self.pserver_endpoints, self.trainers, trainer_id,
             sync_mode)
@@ -104,8 +107,6 @@ class DistributeTranspiler:
     def get_trainer_program(self, wait_port=True):
         """The worker's program: the one given to ``transpile``."""
         self._require_transpiled()
-        if self.config.mode != "pserver" and self.trainers > 1:
-            raise _not_built(self)
         return self.origin_program
 
     def get_pserver_program(self, endpoint):
@@ -124,7 +125,7 @@ class DistributeTranspiler:
     def _server(self, endpoint):
         self._require_transpiled()
         if self.config.mode != "pserver":
-            raise _not_built(self)
+            raise UsageError(f"mode {self.config.mode!r} has no servers: all processes run get_trainer_program()")
         if endpoint not in self.pserver_endpoints:
             raise UsageError(f"no server has the label {endpoint!r}; {nearest(endpoint, self.pserver_endpoints)}")
         return self.pserver_endpoints.index(endpoint)
@@ -143,8 +144,3 @@ def _check_job(endpoints, trainers, trainer_id):
         raise UsageError(f"trainers: expected a whole number from 1 up, got {trainers!r}")
     if trainer_id is not None and int(trainer_id) < 0:  # servers have any number; a worker's is checked when it joins
         raise UsageError(f"trainer_id: expected a number from 0 up, got {trainer_id!r}")
-
-
-def _not_built(transpiler):
-    return NotBuilt(f"DistributeTranspiler: a job of {transpiler.trainers} worker(s) in mode "
-                    f"{transpiler.config.mode!r}: collective training is not built yet")

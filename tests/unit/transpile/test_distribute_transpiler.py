@@ -3,7 +3,7 @@
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.errors import NotBuilt, UnknownName, UsageError
+from fleet_mpi.errors import UnknownName, UsageError
 from fleet_mpi.program.program import Program, default_main_program
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 
@@ -107,12 +107,12 @@ def test_one_trainer_without_servers_says_nothing(capsys):
     assert transpiler.get_trainer_program() is program and capsys.readouterr().err == ""
 
 
-def test_workers_without_servers_are_refused():
+def test_a_mode_without_servers_has_no_programs_for_them():
     transpiler = DistributeTranspiler(config(mode="nccl2"))
     transpiler.transpile(0, trainers=SERVERS, current_endpoint="127.0.0.1:6174")
-    for call in (transpiler.get_trainer_program, lambda: transpiler.get_pserver_program("127.0.0.1:6174")):
-        with pytest.raises(NotBuilt, match="a job of 2 worker.s. in mode 'nccl2': collective training is not built"):
-            call()
+    assert transpiler.get_trainer_program() is default_main_program()
+    with pytest.raises(UsageError, match="mode 'nccl2' has no servers: all processes run get_trainer_program"):
+        transpiler.get_pserver_program("127.0.0.1:6174")
 
 
 def test_workers_of_nccl2_are_counted_by_their_endpoints():
