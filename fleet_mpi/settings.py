@@ -57,6 +57,8 @@ TABLE = (
             "first run with some feeds and fetches; set_flags acts at any time)"),
     Setting("FLAGS_selected_gpus", str, "",
             "the device of this rank; of several, comma separated, the one with its number among the machine's ranks"),
+    Setting("FLEET_MPI_SYNTHETIC_SAMPLES", int, 0,
+            "the most pictures that a part of a made-up set (flowers, cifar) has, for short runs; 0: no limit"),
     Setting("CPU_NUM", int, 0,
             "number of CPU places that cpu_places() lists; 0: one"),
     Setting("DATA_HOME", str, "",

@@ -68,7 +68,7 @@ def _reader(classes, split, sub_name, cycle):
     notices.stand_in("cifar", "32 x 32 pictures with colours and stripes by class", home.folder("cifar"))
 
     def read_drawn():
-        for number in range(_SYNTHETIC_COUNT[split]):
+        for number in range(coloured_patterns.limited(_SYNTHETIC_COUNT[split])):
             # A step without common factor with 10 or 100 gives every class its share in mixed order.
             label = number * 37 % classes
             pixels = coloured_patterns.picture(label, 32, classes, 2 * number + (split == "test"))

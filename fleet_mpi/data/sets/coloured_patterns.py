@@ -7,6 +7,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from fleet_mpi import settings
+
+
+def limited(count):
+    """How many pictures of a part of a set are made: all, or as few as FLEET_MPI_SYNTHETIC_SAMPLES allows."""
+    return min(count, settings.get("FLEET_MPI_SYNTHETIC_SAMPLES") or count)
+
 
 @lru_cache(maxsize=128)
 def class_picture(label, size, seed):

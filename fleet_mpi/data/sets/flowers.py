@@ -114,7 +114,7 @@ def _images(flag):
 
     def read_drawn():
         part = list(_SYNTHETIC_COUNT).index(flag)
-        for number in range(_SYNTHETIC_COUNT[flag]):
+        for number in range(coloured_patterns.limited(_SYNTHETIC_COUNT[flag])):
             # 37 and 102 have no common factor: every class comes in turn, in mixed order.
             label = number * 37 % CLASSES
             pixels = coloured_patterns.picture(label, _SHORTER_EDGE, CLASSES, 3 * number + part)

@@ -2,6 +2,10 @@
 
 import numpy as np
 
+import pytest
+
+from fleet_mpi import settings
+from fleet_mpi.data.sets import cifar, flowers
 from fleet_mpi.data.sets.coloured_patterns import picture
 
 
@@ -21,3 +25,9 @@ def test_pictures_of_one_class_are_nearer_than_those_of_others():
     within = np.mean([np.abs(a[0] - a[1]).mean() for a in images])
     between = np.mean([np.abs(images[a][0] - images[b][0]).mean() for a in range(10) for b in range(a)])
     assert within < 0.7 * between
+
+
+@pytest.mark.parametrize("reader", (lambda: flowers.train(use_xmap=False, mapper=lambda sample: sample), cifar.train10))
+def test_a_setting_makes_a_set_short_for_a_short_run(data_home, reader):
+    with settings.override(FLEET_MPI_SYNTHETIC_SAMPLES=7):
+        assert len(list(reader()())) == 7
