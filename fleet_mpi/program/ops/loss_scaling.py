@@ -1,6 +1,7 @@
 """Ops of loss scaling: are all gradients finite, and by how much shall the next loss be scaled."""
 
 from fleet_mpi import arrays
+from fleet_mpi.kernels.unscaling import unscale
 from fleet_mpi.program.registry import op
 
 
@@ -37,15 +38,14 @@ class CheckFiniteAndUnscale:
         k.set("FoundInfinite", [1], "bool", lod=())
 
     def run(k):
-        """A pass to look, a pass to divide."""
-        pairs, scale, found, xp = numbers(k), k["Scale"], k["FoundInfinite"], k.xp
+        """Every gradient looked at and divided."""
+        pairs, scale, found = numbers(k), k["Scale"], k["FoundInfinite"]
 
         def run():
             inverse = 1.0 / scale
             found.fill(False)
             for x, out in pairs:
-                found[...] |= ~xp.isfinite(x).all()
-                xp.multiply(x, inverse.astype(x.dtype), out=out)
+                unscale(x, inverse, found, out)
         return run
 
 

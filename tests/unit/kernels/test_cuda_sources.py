@@ -1,0 +1,269 @@
+"""The CUDA sources without a GPU: compiled to PTX by NVRTC or nvcc, and run on the CPU, thread by thread.
+
+On the CPU a header gives CUDA's words a meaning, g++ compiles the very text, and a stand-in for cupy's RawModule calls
+it once for every thread of the grid, last thread first: what the versions for cupy hand over is tested with it.
+"""
+
+import ctypes
+import ctypes.util
+import importlib.util
+import inspect
+import itertools
+import pathlib
+import shutil
+import subprocess
+import types
+
+import numpy as np
+import pytest
+
+from fleet_mpi import arrays
+from fleet_mpi.kernels import (KERNELS, cuda_compiling, cuda_rank_sums, cuda_unscaling, cuda_update, rank_sums,
+                               unscaling, update)
+from fleet_mpi.kernels.cuda_compiling import complete
+from fleet_mpi.testing import DeviceArray, device
+
+HERE = pathlib.Path(__file__).parent
+FAMILIES = {"update": (cuda_update, ("float32", "float64")),
+            "rank_sums": (cuda_rank_sums, ("float16", "float32", "float64")),
+            "unscaling": (cuda_unscaling, ("float16", "float32", "float64"))}
+ENTRIES = {"update": ("sgd", "momentum", "adam"), "rank_sums": ("sum_of_ranks",), "unscaling": ("unscale",)}
+SOURCES = [pytest.param(complete(module.SOURCE, dtype), ENTRIES[family], id=f"{family}-{dtype}")
+           for family, (module, dtypes) in FAMILIES.items() for dtype in dtypes]
+ARCHITECTURE = "compute_75"  # the oldest that CUDA 12 and 13 both compile for
+
+# ---------------------------------------------------------------------- on the CPU
+
+WORDS = r"""
+#include <cmath>
+#include <cstring>
+#define __global__
+#define __device__
+using std::sqrt;
+struct Numbers { unsigned x; };
+static Numbers blockIdx, threadIdx, blockDim, gridDim;
+extern "C" void become(unsigned block, unsigned thread, unsigned threads, unsigned blocks)
+{
+    blockIdx.x = block; threadIdx.x = thread; blockDim.x = threads; gridDim.x = blocks;
+}
+static inline float __uint_as_float(unsigned bits) { float x; std::memcpy(&x, &bits, 4); return x; }
+static inline unsigned __float_as_uint(float x) { unsigned bits; std::memcpy(&bits, &x, 4); return bits; }
+"""
+CTYPES = {np.float32: ctypes.c_float, np.float64: ctypes.c_double, np.int32: ctypes.c_int, np.int64: ctypes.c_longlong}
+
+
+class OnTheCPU:
+    """What cupy.RawModule is, with a compiled library of this machine in it."""
+
+    folder, options_seen, launched = None, [], []
+    numbers = itertools.count()
+
+    def __init__(self, *, code, options=()):
+        self.options_seen.append(options)
+        source = self.folder / f"kernels{next(self.numbers)}.cpp"
+        source.write_text(WORDS + code)
+        command = ["g++", "-O2", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC",
+                   str(source), "-o", str(source.with_suffix(".so"))]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert made.returncode == 0, made.stderr
+        self.library = ctypes.CDLL(str(source.with_suffix(".so")))
+
+    def get_function(self, name):
+        function = getattr(self.library, name)
+
+        def run(grid, block, arguments):
+            self.launched.append(name)
+            given = [ctypes.c_void_p(one.data.ptr) if isinstance(one, DeviceArray) else CTYPES[type(one)](one)
+                     for one in arguments]
+            for number, thread in itertools.product(reversed(range(grid[0])), reversed(range(block[0]))):
+                self.library.become(number, thread, block[0], grid[0])
+                function(*given)
+        return run
+
+
+@pytest.fixture(scope="module")
+def on_the_cpu(tmp_path_factory):
+    """The stand-in for cupy compiles kernels for this machine."""
+    if not shutil.which("g++"):
+        pytest.skip("no g++ to run CUDA sources on the CPU with")
+    OnTheCPU.folder = tmp_path_factory.mktemp("cuda")
+    forget()
+    device.RawModule = OnTheCPU
+    yield OnTheCPU
+    del device.RawModule
+    forget()
+
+
+@pytest.fixture(autouse=True)
+def nothing_launched():
+    OnTheCPU.launched.clear()
+
+
+def forget():
+    cuda_compiling._function.cache_clear()
+    cuda_compiling._module.cache_clear()
+
+
+def cases():
+    for family, (module, _) in FAMILIES.items():
+        spec = importlib.util.spec_from_file_location(f"cuda_cases_of_{family}", HERE / f"test_{family}.py")
+        loaded = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        for name, makes in loaded.KERNEL_CASES.items():
+            if hasattr(module, name):
+                for number, make in enumerate(makes):
+                    yield pytest.param(family, name, make, id=f"{name}-{number}")
+
+
+def on_device(arguments):
+    return [device.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
+
+
+def assert_same_bits(got, expected):
+    for one, other in zip(got, expected, strict=True):
+        if isinstance(other, np.ndarray):
+            np.testing.assert_array_equal(device.asnumpy(one), other)
+
+
+@pytest.mark.parametrize("family, name, make", list(cases()))
+def test_on_the_cpu_the_source_gives_the_bits_of_the_reference(family, name, make, on_the_cpu):
+    expected = make(np.random.default_rng(5))
+    arguments = on_device(expected)
+    with np.errstate(all="ignore"):
+        KERNELS[family, name].reference(*expected)
+        getattr(FAMILIES[family][0], name)(*arguments)
+    assert_same_bits(arguments, expected)
+    assert len(on_the_cpu.launched) == (expected[0].size > 0), "the reference ran"
+
+
+@pytest.mark.parametrize("family, name", [(family, name) for family, (module, _) in FAMILIES.items()
+                                          for name in dir(module) if (family, name) in KERNELS])
+def test_the_version_for_cupy_takes_the_arguments_of_its_reference(family, name):
+    version = KERNELS[family, name].version("cuda")
+    assert list(inspect.signature(version).parameters) == list(
+        inspect.signature(KERNELS[family, name].reference).parameters)
+
+
+def test_every_half_stays_what_it_is(on_the_cpu):
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    out = device.empty(1 << 16, "float16")
+    cuda_rank_sums.sum_of_half_ranks(device.array(halves.reshape(1, -1)), out)
+    got = device.asnumpy(out)
+    is_number = ~np.isnan(halves)
+    assert np.isnan(got[~is_number]).all()
+    assert (got.view(np.uint16)[is_number] == halves.view(np.uint16)[is_number]).all()
+
+
+def test_sums_of_halves_are_rounded_as_numpy_rounds(on_the_cpu):
+    bits = np.random.default_rng(3).integers(0, 1 << 16, (2, 40_000)).astype(np.uint16)
+    # Around the border to the smallest ones, where steps change, and around the largest.
+    bits[:, :10_000] &= 0x87ff
+    bits[:, 10_000:20_000] |= 0x7800
+    halves = np.where(np.isfinite(bits.view(np.float16)), bits, 0).astype(np.uint16).view(np.float16)
+    expected, out = np.empty(40_000, np.float16), device.empty(40_000, "float16")
+    with np.errstate(over="ignore"):
+        rank_sums.sum_of_half_ranks.reference(halves, expected)
+    cuda_rank_sums.sum_of_half_ranks(device.array(halves), out)
+    np.testing.assert_array_equal(device.asnumpy(out), expected)
+    assert np.isinf(expected).any()
+
+
+def test_more_elements_than_threads_are_taken_in_strides(on_the_cpu, monkeypatch):
+    monkeypatch.setattr(cuda_compiling, "MOST_BLOCKS", 2)
+    param, grad, rate = np.arange(2000.0), np.ones(2000), np.array([0.5])
+    there = on_device((param, grad, rate))
+    cuda_update.sgd(*there)
+    update.sgd.reference(param, grad, rate)
+    assert_same_bits(there[:1], [param])
+
+
+def test_what_a_source_does_not_fit_is_left_to_the_reference(on_the_cpu):
+    for make in (lambda: np.arange(6, dtype=np.float16), lambda: np.arange(12, dtype=np.float32)[::2]):
+        param, rate = make(), np.array([0.5], np.float32)
+        there = DeviceArray(make())
+        cuda_update.sgd(there, DeviceArray(make()), DeviceArray(rate))
+        update.sgd.reference(param, make(), rate)
+        assert_same_bits([there], [param])
+    assert not on_the_cpu.launched
+
+
+def test_products_and_sums_are_not_to_be_contracted(on_the_cpu):
+    cuda_update.sgd(*on_device((np.ones(1), np.ones(1), np.ones(1))))
+    assert set(on_the_cpu.options_seen) == {("--fmad=false",)}
+
+
+def test_arrays_of_cupy_get_the_version_for_it(monkeypatch):
+    class Array:
+        pass
+    monkeypatch.setitem(arrays._modules, Array, types.ModuleType("cupy"))
+    for kernel, version in ((update.adam, cuda_update.adam), (unscaling.unscale, cuda_unscaling.unscale),
+                            (rank_sums.sum_of_ranks, cuda_rank_sums.sum_of_ranks),
+                            (update.adagrad, update.adagrad.reference)):
+        assert kernel.pick(Array()) is version
+        del kernel._by_type[Array]
+
+
+# ---------------------------------------------------------------------- to PTX
+
+
+def nvrtc():
+    """NVRTC from the package index (pip install 'fleet_mpi[ptx]') or of the system; skips where there is none."""
+    spec = importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.cuda_nvrtc")
+    found = [path for folder in (spec.submodule_search_locations if spec else ())
+             for path in sorted(pathlib.Path(folder, "lib").glob("libnvrtc.so.*"))]
+    name = str(found[0]) if found else ctypes.util.find_library("nvrtc")
+    if name is None:
+        pytest.skip("no NVRTC here: pip install nvidia-cuda-nvrtc-cu12")
+    return ctypes.CDLL(name)
+
+
+def told(library, program, what):
+    """A text of NVRTC's: its size is asked for first."""
+    size = ctypes.c_size_t()
+    assert getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)) == 0
+    text = ctypes.create_string_buffer(size.value)
+    assert getattr(library, f"nvrtcGet{what}")(program, text) == 0
+    return text.value.decode()
+
+
+def by_nvrtc(source, tmp_path):
+    library, program = nvrtc(), ctypes.c_void_p()
+    assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
+    options = [option.encode() for option in (*cuda_compiling.OPTIONS, f"--gpu-architecture={ARCHITECTURE}")]
+    code = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    log = told(library, program, "ProgramLog")
+    assert code == 0 and "warning" not in log, log
+    ptx = told(library, program, "PTX")
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return ptx
+
+
+def by_nvcc(source, tmp_path):
+    if not shutil.which("nvcc"):
+        pytest.skip("no nvcc here")
+    (tmp_path / "kernels.cu").write_text(source)
+    command = ["nvcc", "-ptx", f"-arch={ARCHITECTURE}", *cuda_compiling.OPTIONS, "kernels.cu", "-o", "kernels.ptx"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert made.returncode == 0 and "warning" not in made.stderr, made.stderr
+    return (tmp_path / "kernels.ptx").read_text()
+
+
+def assert_exact_ptx(ptx, entries):
+    assert all(f".entry {name}(" in ptx for name in entries)
+    assert "fma.rn" not in ptx, "contracted: the bits would be others"
+    assert "div.approx" not in ptx and "div.full" not in ptx and "sqrt.approx" not in ptx and ".ftz" not in ptx
+
+
+@pytest.mark.parametrize("source, entries", SOURCES)
+def test_nvrtc_compiles_the_source_to_exact_arithmetic(source, entries, tmp_path):
+    assert_exact_ptx(by_nvrtc(source, tmp_path), entries)
+
+
+@pytest.mark.parametrize("source, entries", [SOURCES[0], SOURCES[2]])
+def test_nvcc_compiles_the_source_to_exact_arithmetic(source, entries, tmp_path):
+    assert_exact_ptx(by_nvcc(source, tmp_path), entries)
+
+
+def test_without_the_option_products_and_sums_are_contracted(monkeypatch, tmp_path):
+    monkeypatch.setattr(cuda_compiling, "OPTIONS", ())
+    assert "fma.rn" in by_nvrtc(complete(cuda_update.SOURCE, "float32"), tmp_path)
