@@ -112,15 +112,18 @@ class Preemption:
         """End this process with exit code 75 if the job was stopped; after the goodbye to the servers."""
         if self.stopped_after is not None:
             self.finish()
-            # Python's own SystemExit: that of a guarded rank ends all the others on the spot, servers too.
-            raise ending.LEAVING(EXIT_CODE)
+            # No failure, which would end the servers on the spot.
+            ending.agree(EXIT_CODE)
+            sys.exit(EXIT_CODE)
 
     def _new_agreement(self):
         if self._job.size == 1:
             return Agreement(None)
         session = sessions.session_of(global_scope())
         in_step = session is None or session.distribution.mode in _IN_STEP
-        return Agreement(self._job.role_comm, lambda rank: str(self._job.workers[rank]), in_step)
+        made = Agreement(self._job.role_comm, lambda rank: str(self._job.workers[rank]), in_step)
+        cluster.at_exit(made.see_off)
+        return made
 
     def _save(self, steps):
         counts = [steps.get(worker) for worker in range(len(self._job.workers))]

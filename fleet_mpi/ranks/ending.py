@@ -32,6 +32,7 @@ class _Watch:
         self.abort = None
         self.name = lambda: ""
         self.code = 0
+        self.agreed = 0
         self.failing = False
         self.before, self.replaced = {}, []
         self.farewells = []
@@ -76,9 +77,15 @@ def at_exit(callback):
         atexit.register(_at_end)
 
 
+def agree(code):
+    """All ranks are about to end, some with this code: who does has not failed, and takes no other rank down."""
+    _watch.agreed = code
+
+
 def remember(code):
-    """Note what SystemExit carries: a process that ends with it has failed unless it is None or 0."""
-    _watch.code = exit_code(code)
+    """Note what SystemExit carries: a process that ends with it has failed unless it is None, 0 or agreed on."""
+    number = exit_code(code)
+    _watch.code = 0 if number == _watch.agreed else number
 
 
 def exit_code(code):

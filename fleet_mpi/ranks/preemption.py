@@ -20,7 +20,7 @@ _TAG = 32711             # beside those of ``meeting``, on the same communicator
 _GO_ON, _STOP, _LEFT = range(3)
 _LOOK_EVERY_S = 0.25     # how long a request may go unseen, where steps are shorter than that
 _MOST_STEPS = 20         # between two looks: should steps become slow, the next look is not far away
-_CANCELLING_S = 5
+_LAST_WORDS_S = 2
 
 _wish = {}    # "signal": the first one that came
 _before = {}  # signal: the handler it had
@@ -62,7 +62,7 @@ class Agreement:
 
     def __init__(self, comm, named=str, together=True, clock=time.monotonic):
         self.comm, self.named, self.together, self.clock = comm, named, together, clock
-        self.heard, self.left = {}, set()
+        self.heard, self.left, self.has_left = {}, set(), False
         self._next_look, self._looked = 0, None
         others = [] if comm is None else [rank for rank in range(comm.size) if rank != comm.rank]
         self._awaited = {rank: self._await(rank) for rank in others}
@@ -86,13 +86,26 @@ class Agreement:
         return {self.comm.rank: step, **{rank: theirs for rank, (_, theirs, _) in words.items()}}
 
     def leave(self):
-        """Tell the others that this worker takes no further part; nobody is waited for."""
-        if self._awaited:
+        """Tell the others that this worker takes no further part; nobody is waited for. May be called again."""
+        if not self.has_left:
+            self.has_left = True
             self._tell(_LEFT, 0)
-            for _, request in self._awaited.values():
-                request.Cancel()
-            meeting.finish({rank: request for rank, (_, request) in self._awaited.items()}, _CANCELLING_S)
-            self._awaited = {}
+
+    def see_off(self):
+        """Leave, and take the others' last words: some MPI libraries complain of messages that nobody has taken.
+
+        One that does not come soon is not waited for: it may be waiting for this process's goodbye to the servers.
+        """
+        self.leave()
+        until = self.clock() + _LAST_WORDS_S
+        while self._awaited and self.clock() < until:
+            late = meeting.finish({rank: request for rank, (_, request) in self._awaited.items()}, until - self.clock())
+            for rank in set(self._awaited) - set(late):
+                self._take(rank, {})
+        for _, request in self._awaited.values():
+            request.Cancel()
+        meeting.finish({rank: request for rank, (_, request) in self._awaited.items()}, _LAST_WORDS_S)
+        self._awaited = {}
 
     def _meet(self, step, wish):
         if step < self._next_look:

@@ -1,0 +1,86 @@
+"""A training of many slow steps that can be stopped and resumed; worker 0 prints what the model is in the end.
+
+Every batch follows from the worker's number and the step, so a training that was stopped must end with the same
+bits as one that was not. ``--collective``: without servers.
+"""
+
+import argparse
+import hashlib
+import time
+from pathlib import Path
+
+import numpy as np
+
+from fleet_mpi import fluid, paddle
+from fleet_mpi.fleet import preemption
+from fleet_mpi.fleet.preemption import Preemption
+from fleet_mpi.paddle.distributed import fleet
+
+
+def main():
+    """Train, or serve."""
+    options = parse()
+    preemption.watch()
+    paddle.enable_static()
+    fleet.init(is_collective=options.collective)
+    x = paddle.static.data(name="x", shape=[None, 4], dtype="float32")
+    y = paddle.static.data(name="y", shape=[None, 1], dtype="float32")
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, size=1), y))
+    strategy = fleet.DistributedStrategy()
+    strategy.a_sync = False
+    fleet.distributed_optimizer(paddle.optimizer.Adam(learning_rate=0.01), strategy).minimize(loss)
+    if fleet.is_server():
+        fleet.init_server()
+        fleet.run_server()
+        return
+    exe = paddle.static.Executor(paddle.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    if not options.collective:
+        fleet.init_worker()
+    train(exe, loss, options)
+
+
+def train(exe, loss, options):
+    """All steps that are left, or those up to the signal."""
+    program = fluid.default_main_program()
+
+    def save(path):
+        fleet.save_persistables(exe, path, program)
+
+    with Preemption(options.model_dir, save, lambda path: fluid.io.load_persistables(exe, path, program)) as keeping:
+        first = keeping.resume()
+        print(f"worker {fleet.worker_index()} begins at step {first}", flush=True)
+        for step in range(first, options.steps):
+            drawn = np.random.default_rng([fleet.worker_index(), step]).normal(size=(8, 5)).astype("float32")
+            exe.run(program, feed={"x": drawn[:, :4], "y": drawn[:, 4:]}, fetch_list=[loss])
+            time.sleep(options.pause)
+            if keeping.stopping(step + 1):
+                print(f"worker {fleet.worker_index()} stops after step {step + 1}", flush=True)
+                break
+    if keeping.stopped_after is None and fleet.worker_index() == 0:
+        save(options.result_dir)
+        print("model", digest(options.result_dir), flush=True)
+    if not options.collective:
+        fleet.stop_worker()
+    keeping.leave_if_stopped()
+
+
+def digest(folder):
+    """One number for all files of a folder."""
+    content = b"".join(path.name.encode() + path.read_bytes() for path in sorted(Path(folder).iterdir()))
+    return hashlib.sha256(content).hexdigest()
+
+
+def parse():
+    """The command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--model-dir", required=True)
+    parser.add_argument("--result-dir", required=True)
+    parser.add_argument("--collective", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
