@@ -1,0 +1,98 @@
+"""All-reduce by NCCL, through cupy: from device to device, beside the computing, in an order of NCCL's own.
+
+Chosen by ``FLEET_MPI_ALLREDUCE=nccl``; MPI only carries the id by which the ranks find each other. Written against
+cupy's documented interface and tried with an emulation of it; NOT yet run on hardware. Sums depend on NCCL's order: for
+the same bits whatever the ranks, choose exact.
+"""
+
+import numpy as np
+
+from fleet_mpi.arrays import is_host
+from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
+
+ID_NUMBERS = 128  # of NCCL's unique id
+_TYPES = {"float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "int32": "NCCL_INT32",
+          "int64": "NCCL_INT64"}
+
+
+class NcclAllReduce:
+    """Sums arrays over the devices of all ranks; all must start the same arrays in the same order."""
+
+    def __init__(self, xp, index, size, unique_id):
+        self.xp, self.nccl, self.index, self.size = xp, xp.cuda.nccl, index, size
+        self.communicator = self.nccl.NcclCommunicator(size, unique_id, index)
+        self.stream = xp.cuda.Stream(non_blocking=True)
+
+    @classmethod
+    def of(cls, group, xp):
+        """Collective: one for every lane of a group, on this rank's present device. Waits for all ranks.
+
+        NCCL's own meeting cannot be given up: a rank that ends before it must end the job (``cluster.guard`` does).
+        """
+        return [cls(xp, group.index, group.size, shared_id(group, _available(xp))) for _ in group.lanes]
+
+    def start(self, array):
+        """Begin to replace a contiguous array on the device, on every rank, by the sum; returns what to advance."""
+        if is_host(array):
+            raise UsageError("FLEET_MPI_ALLREDUCE=nccl: expected gradients on a GPU, got them on the host: run the program "
+                             "on a CUDAPlace, or choose exact or fast")
+        if array.dtype.name not in _TYPES:
+            raise UsageError(f"FLEET_MPI_ALLREDUCE=nccl: expected {', '.join(_TYPES)}, got {array.dtype}")
+        # Only what was computed so far is waited for; what comes is computed meanwhile.
+        self.stream.wait_event(self._event_of(self.xp.cuda.get_current_stream()))
+        kind, address = getattr(self.nccl, _TYPES[array.dtype.name]), array.data.ptr
+        self.communicator.allReduce(address, address, array.size, kind, self.nccl.NCCL_SUM, self.stream.ptr)
+        return _Reduction(self, array, self._event_of(self.stream))
+
+    def _event_of(self, stream):
+        event = self.xp.cuda.Event(disable_timing=True)
+        event.record(stream)
+        return event
+
+
+class _Reduction:
+    """One array on its way; kept from being freed until it is over."""
+
+    def __init__(self, owner, array, event):
+        self.owner, self.array, self.event, self.done = owner, array, event, False
+
+    def advance(self):
+        """Look whether the device has come so far; returns whether it has, for the first time.
+
+        PeerLost where NCCL says that it never will.
+        """
+        if self.done:
+            return False
+        try:
+            self.owner.communicator.check_async_error()
+        except Exception as error:  # cupy has its own kind, in a module that is there with NCCL only
+            raise PeerLost(f"worker {self.owner.index}: NCCL gave up an all-reduce of {self.array.nbytes} bytes: {error}"
+                           ) from error
+        self.done = self.event.done
+        return self.done
+
+    def is_over(self):
+        """Whether the array is the sum."""
+        return self.done
+
+    def waits_for(self):
+        """NCCL does not say whom: all others."""
+        return [rank for rank in range(self.owner.size) if rank != self.owner.index]
+
+
+def shared_id(group, nccl):
+    """Collective: the id that worker 0's NCCL has drawn."""
+    numbers = np.zeros(ID_NUMBERS, np.int16)  # chars, signed on some machines and not on others
+    if group.index == 0:
+        numbers[...] = nccl.get_unique_id()
+    group.broadcast([numbers])
+    return tuple(numbers.tolist())
+
+
+def _available(xp):
+    """cupy's module for NCCL; EnvironmentProblem where cupy has found no NCCL."""
+    nccl = getattr(getattr(xp, "cuda", None), "nccl", None)
+    if nccl is None or not getattr(nccl, "available", False):
+        raise EnvironmentProblem("FLEET_MPI_ALLREDUCE=nccl: expected NCCL beside cupy, found none: run on a CUDAPlace, and "
+                                 "pip install nvidia-nccl-cu12 (cu13 for CUDA 13), or choose exact or fast")
+    return nccl

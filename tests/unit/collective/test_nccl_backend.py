@@ -1,0 +1,180 @@
+"""The NCCL backend over an emulation of cupy's calls: what is handed over, in which order, and the sums.
+
+No GPU and no NCCL here: the emulation follows cupy's documentation, and has the last word only until hardware has.
+"""
+
+import ctypes
+import itertools
+import types
+
+import numpy as np
+import pytest
+
+from fleet_mpi.collective.nccl_backend import NcclAllReduce
+from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
+from fleet_mpi.testing import device
+
+NUMBERS = {"NCCL_INT32": 2, "NCCL_INT64": 4, "NCCL_FLOAT16": 6, "NCCL_FLOAT32": 7, "NCCL_FLOAT64": 8}
+DTYPES = {2: np.int32, 4: np.int64, 6: np.float16, 7: np.float32, 8: np.float64}
+
+
+class World:
+    """Emulated NCCL of all ranks: a call is over when every rank has made it."""
+
+    def __init__(self):
+        self.calls, self.ids, self.failure = {}, [], None
+
+    def draw(self):
+        self.ids.append(tuple((7 * number + len(self.ids)) % 256 - 128 for number in range(128)))
+        return self.ids[-1]
+
+    def call(self, communicator, turn, address, count, kind):
+        """A rank's call number ``turn`` on its communicator; the last one adds up."""
+        made = self.calls.setdefault((communicator.unique_id, turn), {})
+        made[communicator.rank] = memory_at(address, count, kind)
+        if len(made) == communicator.size:
+            total = sum(array.astype(np.float64) for array in made.values())
+            for array in made.values():
+                array[...] = total
+        return lambda: len(made) == communicator.size
+
+
+def memory_at(address, count, kind):
+    dtype = np.dtype(DTYPES[kind])
+    return np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(address), dtype)
+
+
+class Cupy:
+    """The part of cupy that the backend uses, as one rank has it; ``log`` tells the order of its calls."""
+
+    def __init__(self, world):
+        self.log, self.streams = [], {}
+        log, streams, numbers = self.log, self.streams, itertools.count(1)
+
+        class Stream:
+            def __init__(self, non_blocking=False):
+                self.ptr, self.work, self.non_blocking = 1000 + next(numbers), [], non_blocking
+                streams[self.ptr] = self
+
+            def wait_event(self, event):
+                log.append(("wait", self.ptr, event.stream.ptr))
+
+        class Event:
+            def __init__(self, block=False, disable_timing=False, interprocess=False):
+                assert disable_timing
+
+            def record(self, stream):
+                self.stream, self.work = stream, list(stream.work)
+
+            @property
+            def done(self):
+                return all(is_over() for is_over in self.work)
+
+        class NcclCommunicator:
+            def __init__(self, size, unique_id, rank):
+                assert isinstance(unique_id, tuple) and len(unique_id) == 128
+                self.size, self.unique_id, self.rank, self.turns = size, unique_id, rank, itertools.count()
+
+            def allReduce(self, source, target, count, kind, op, stream):
+                assert source == target and op == 0
+                log.append(("allReduce", stream))
+                streams[stream].work.append(world.call(self, next(self.turns), source, count, kind))
+
+            def check_async_error(self):
+                if world.failure:
+                    raise RuntimeError(world.failure)
+
+        current = Stream()
+        nccl = types.SimpleNamespace(available=True, get_unique_id=world.draw, NcclCommunicator=NcclCommunicator,
+                                     NCCL_SUM=0, **NUMBERS)
+        self.cuda = types.SimpleNamespace(Stream=Stream, Event=Event, nccl=nccl, get_current_stream=lambda: current)
+
+
+class Group:
+    """Ranks one after the other: what worker 0 sends is there when the others ask."""
+
+    def __init__(self, index, size, sent, lanes=1):
+        self.index, self.size, self.lanes, self.sent = index, size, [None] * lanes, sent
+
+    def broadcast(self, arrays):
+        for array in arrays:
+            if self.index == 0:
+                self.sent.append([array.copy() for _ in range(1, self.size)])
+            else:
+                array[...] = next(one for one in self.sent if one).pop()
+
+
+def ranks(size, world, lanes=1):
+    """[(cupy, reducers)] of all ranks."""
+    sent, made = [], []
+    for index in range(size):
+        cupy = Cupy(world)
+        if index:  # every rank takes the first of each lane's copies
+            waiting = [[copies.pop()] for copies in sent]
+        made.append((cupy, NcclAllReduce.of(Group(index, size, sent if index == 0 else waiting, lanes), cupy)))
+    return made
+
+
+def on_device(*values, dtype=np.float32):
+    return device.asarray(np.array(values, dtype))
+
+
+@pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64, np.int64))
+def test_arrays_become_the_sum_over_all_ranks(dtype):
+    made = ranks(3, World())
+    arrays = [on_device(index, 10 + index, dtype=dtype) for index in range(3)]
+    reductions = [reducers[0].start(array) for (_, reducers), array in zip(made, arrays)]
+    assert all(one.advance() for one in reductions) and all(one.is_over() for one in reductions)
+    assert [device.asnumpy(array).tolist() for array in arrays] == [[3, 33]] * 3
+
+
+def test_it_is_not_over_before_every_rank_has_come():
+    made = ranks(2, World())
+    first = made[0][1][0].start(on_device(1))
+    assert not first.advance() and not first.is_over() and first.waits_for() == [1]
+    made[1][1][0].start(on_device(2))
+    assert first.advance() and first.is_over() and not first.advance()
+
+
+def test_the_stream_of_the_sums_waits_for_what_was_computed_and_is_another_one():
+    (cupy, (reducer,)), = ranks(1, World())
+    reducer.start(on_device(1))
+    computing = cupy.cuda.get_current_stream().ptr
+    assert cupy.log == [("wait", reducer.stream.ptr, computing), ("allReduce", reducer.stream.ptr)]
+    assert reducer.stream.ptr != computing and reducer.stream.non_blocking
+
+
+def test_every_lane_has_a_communicator_and_a_stream_of_its_own():
+    world = World()
+    made = ranks(2, world, lanes=2)
+    assert len(set(world.ids)) == 2
+    for number in range(2):
+        assert {reducers[number].communicator.unique_id for _, reducers in made} == {world.ids[number]}
+    assert len({reducer.stream.ptr for reducer in made[0][1]}) == 2
+
+
+def test_a_lost_peer_is_told():
+    world = World()
+    reduction = ranks(2, world)[0][1][0].start(on_device(1, 2))
+    world.failure = "NCCL_ERROR_SYSTEM_ERROR: unhandled system error"
+    with pytest.raises(PeerLost, match="worker 0: NCCL gave up an all-reduce of 8 bytes: NCCL_ERROR_SYSTEM_ERROR"):
+        reduction.advance()
+
+
+def test_gradients_on_the_host_are_refused():
+    with pytest.raises(UsageError, match="CUDAPlace"):
+        ranks(1, World())[0][1][0].start(np.ones(3))
+
+
+def test_types_that_nccl_does_not_add_are_refused():
+    with pytest.raises(UsageError, match="got bool"):
+        ranks(1, World())[0][1][0].start(device.zeros(3, "bool"))
+
+
+@pytest.mark.parametrize("nccl", (None, types.SimpleNamespace(available=False)))
+def test_cupy_without_nccl_is_an_error_that_says_what_to_install(nccl):
+    xp = types.SimpleNamespace(cuda=types.SimpleNamespace(nccl=nccl))
+    with pytest.raises(EnvironmentProblem, match="nvidia-nccl-cu12"):
+        NcclAllReduce.of(Group(0, 1, []), xp)
+    with pytest.raises(EnvironmentProblem, match="CUDAPlace"):
+        NcclAllReduce.of(Group(0, 1, []), np)
