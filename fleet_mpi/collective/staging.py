@@ -81,6 +81,8 @@ class StagedAllReduce:
 
     def start(self, array):
         """Begin to replace the array, on every rank, by the sum; returns what is to be advanced."""
+        if is_host(array) and not self.waiting:
+            return self.inner.start(array)
         staged = Staged(array, self.is_aware, self._stream_for(array), self._take(array.nbytes))
         staged.begin()
         made = StagedReduction(self, staged)
