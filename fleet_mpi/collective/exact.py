@@ -3,6 +3,9 @@
 An array is cut into chunks, each of which belongs to one rank: the others send it their parts, it adds them up in rank
 order and sends the sum back. So every byte travels twice, as in the best algorithms, all ranks add at the same time,
 and a chunk is summed while it is in the cache. Works over any transport of ``wire``; nothing here waits.
+
+Between two ranks messages meet receives in the order of both, so chunks go first in, first out, through arrays too:
+an array that is started later never overtakes one that was started before, on any rank.
 """
 
 import enum
@@ -28,94 +31,102 @@ class Channel(enum.IntEnum):
 
 
 class ExactAllReduce:
-    """Sums arrays over the ranks of a transport; all must start the same arrays in the same order."""
+    """Sums arrays over some ranks of a transport; all must start the same arrays in the same order.
 
-    def __init__(self, transport, ranks, chunk=CHUNK):
+    ``between``: an all-reduce that a rank's own sums go through before they are sent back (``by_node``).
+    """
+
+    def __init__(self, transport, ranks, chunk=CHUNK, between=None):
         self.transport, self.ranks, self.chunk = transport, list(ranks), chunk
         self.me = self.ranks.index(transport.rank)
         self.started = 0
-        self.unused = {}  # buffers by length, from reduction to reduction
+        self.own = _Own(self, between)
+        self.lanes = {number: _Lane(transport, rank) for number, rank in enumerate(self.ranks) if number != self.me}
 
     def start(self, array):
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
         self.started += 1
-        return Reduction(self, array, self._cut(array))
+        chunks = self._cut(array)
+        made = Reduction(self, len(chunks))
+        for start, stop, owner in chunks:
+            (self.own if owner == self.me else self.lanes[owner]).todo.append((array[start:stop], made))
+        return made
 
     def _cut(self, array):
         """(start, stop, index of the owner) of every chunk; owners take turns, from array to array too."""
         count, size = len(self.ranks), array.itemsize
-        length = min(self.chunk, max(SMALLEST, -(-array.nbytes // count))) // size
+        length = max(1, min(self.chunk, max(SMALLEST, -(-array.nbytes // count))) // size)
         return [(start, min(start + length, len(array)), (self.started + number) % count)
                 for number, start in enumerate(range(0, len(array), length))]
 
-    def take_buffer(self, nbytes):
-        """A buffer for one part."""
-        unused = self.unused.setdefault(nbytes, [])
-        return unused.pop() if unused else arrays.empty(nbytes, np.uint8)
-
-    def give_back(self, buffer):
-        """A buffer for others."""
-        self.unused[len(buffer)].append(buffer)
-
-
-class Reduction:
-    """One array on its way."""
-
-    def __init__(self, group, array, chunks):
-        self.lanes = [_Lane(group, array, number, [(a, b) for a, b, owner in chunks if owner == number])
-                      for number in range(len(group.ranks)) if number != group.me]
-        self.own = _Own(group, array, [(a, b) for a, b, owner in chunks if owner == group.me])
-
     def advance(self):
-        """Do what can be done now; returns whether anything was."""
+        """Do what can be done now, for all arrays; returns whether anything was."""
         happened = self.own.advance()
-        for lane in self.lanes:
+        for lane in self.lanes.values():
             happened = lane.advance() or happened
         return happened
 
+    def waits_for(self):
+        """Those who have not sent their parts; where all have, those whose sums are awaited."""
+        return sorted(self.own.waits_for() or {lane.rank for lane in self.lanes.values() if not lane.is_empty()})
+
+
+class Reduction:
+    """One array on its way: as many chunks as have not come to their end."""
+
+    __slots__ = ("group", "left")
+
+    def __init__(self, group, left):
+        self.group, self.left = group, left
+
+    def advance(self):
+        """Do what can be done now; returns whether anything was."""
+        return self.left > 0 and self.group.advance()
+
     def is_over(self):
         """Whether the array is the sum, and nobody reads it any more."""
-        return self.own.is_over() and all(lane.is_over() for lane in self.lanes)
+        return not self.left
 
     def waits_for(self):
-        """The ranks that have not done their part."""
-        return sorted(self.own.waits_for().union(lane.rank for lane in self.lanes if not lane.is_over()))
+        """The ranks that have not done their part, for this array or one before it."""
+        return self.group.waits_for() if self.left else []
 
 
 class _Lane:
     """The chunks that belong to another rank: each is sent there, and comes back."""
 
-    def __init__(self, group, array, number, chunks):
-        self.transport, self.rank = group.transport, group.ranks[number]
-        self.todo = deque(array[start:stop].view(np.uint8) for start, stop in chunks)
-        self.sending, self.returning = deque(), deque()
+    def __init__(self, transport, rank):
+        self.transport, self.rank = transport, rank
+        self.todo, self.sending, self.returning = deque(), deque(), deque()
 
     def advance(self):
         happened = False
         while self.todo and len(self.sending) < WINDOW:
-            chunk = self.todo.popleft()
-            self.sending.append((self.transport.post_send(self.rank, Channel.PART, chunk), chunk))
+            chunk, reduction = self.todo.popleft()
+            chunk = chunk.view(np.uint8)
+            self.sending.append((self.transport.post_send(self.rank, Channel.PART, chunk), chunk, reduction))
             happened = True
         # The sum comes to the same place: it may be expected there once the part is gone.
         while self.sending and self.sending[0][0].done():
-            chunk = self.sending.popleft()[1]
-            self.returning.append(self.transport.post_receive(self.rank, Channel.SUM, chunk))
+            _, chunk, reduction = self.sending.popleft()
+            self.returning.append((self.transport.post_receive(self.rank, Channel.SUM, chunk), reduction))
             happened = True
-        while self.returning and self.returning[0].done():
-            self.returning.popleft()
+        while self.returning and self.returning[0][0].done():
+            self.returning.popleft()[1].left -= 1
             happened = True
         return happened
 
-    def is_over(self):
+    def is_empty(self):
         return not (self.todo or self.sending or self.returning)
 
 
 class _Own:
-    """The chunks that belong to this rank."""
+    """The chunks that belong to this rank: parts come in, are added up, and the sum goes out."""
 
-    def __init__(self, group, array, chunks):
-        self.group, self.array = group, array
-        self.todo, self.receiving, self.sending = deque(chunks), deque(), deque()
+    def __init__(self, group, between):
+        self.group, self.between = group, between
+        self.todo, self.receiving, self.summing, self.sending = deque(), deque(), deque(), deque()
+        self.unused = {}  # buffers by length, from chunk to chunk
 
     def advance(self):
         happened = self._post()
@@ -123,41 +134,57 @@ class _Own:
             self._add_up(*self.receiving.popleft())
             self._post()
             happened = True
-        while self.sending and self.sending[0][1].done():
-            self.sending.popleft()
+        if self.summing:
+            happened = self._advance_between() or happened
+        while self.sending and all(pending.done() for pending in self.sending[0][0]):
+            self.sending.popleft()[1].left -= 1
             happened = True
         return happened
 
     def _post(self):
+        """Expect the parts of the next chunks."""
         happened, group = False, self.group
         while self.todo and len(self.receiving) < WINDOW:
-            chunk = self.array[slice(*self.todo.popleft())]
+            chunk, reduction = self.todo.popleft()
             parts = {}
-            for number, rank in enumerate(group.ranks):
-                if number != group.me:
-                    buffer = group.take_buffer(chunk.nbytes)
-                    parts[number] = group.transport.post_receive(rank, Channel.PART, buffer), buffer
-            self.receiving.append((chunk, parts))
+            for number, lane in group.lanes.items():
+                buffer = self._take_buffer(chunk.nbytes)
+                parts[number] = group.transport.post_receive(lane.rank, Channel.PART, buffer), buffer
+            self.receiving.append((chunk, parts, reduction))
             happened = True
         return happened
 
-    def _add_up(self, chunk, parts):
+    def _add_up(self, chunk, parts, reduction):
         group = self.group
         add_in_order([chunk if number == group.me else parts[number][1].view(chunk.dtype)
                       for number in range(len(group.ranks))], chunk)
         for _, buffer in parts.values():
-            group.give_back(buffer)
-        for number in parts:
-            rank = group.ranks[number]
-            self.sending.append((rank, group.transport.post_send(rank, Channel.SUM, chunk.view(np.uint8))))
+            self.unused[buffer.nbytes].append(buffer)
+        if self.between is None:
+            self._send_back(chunk, reduction)
+        else:
+            self.summing.append((self.between.start(chunk), chunk, reduction))
 
-    def is_over(self):
-        return not (self.todo or self.receiving or self.sending)
+    def _advance_between(self):
+        happened = self.between.advance()
+        while self.summing and self.summing[0][0].is_over():
+            self._send_back(*self.summing.popleft()[1:])
+            happened = True
+        return happened
+
+    def _send_back(self, chunk, reduction):
+        total = chunk.view(np.uint8)
+        self.sending.append(([self.group.transport.post_send(lane.rank, Channel.SUM, total)
+                              for lane in self.group.lanes.values()], reduction))
+
+    def _take_buffer(self, nbytes):
+        unused = self.unused.setdefault(nbytes, [])
+        return unused.pop() if unused else arrays.empty(nbytes, np.uint8)
 
     def waits_for(self):
-        parts = {self.group.ranks[number] for _, found in list(self.receiving)[:1]
-                 for number, (pending, _) in found.items() if not pending.done()}
-        return parts.union(rank for rank, pending in self.sending if not pending.done())
+        late = {self.group.ranks[number] for _, found, _ in list(self.receiving)[:1]
+                for number, (pending, _) in found.items() if not pending.done()}
+        return late if late or not self.summing else set(self.between.waits_for())
 
 
 def add_in_order(parts, out):
