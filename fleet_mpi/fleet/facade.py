@@ -1,7 +1,8 @@
 """The fleet objects that scripts of 1.x call.
 
-A world of several processes trains with servers; what this process does is its Job's business (``job.py``). One
-process trains alone, with the parameters in itself: everything a script does around training works there too.
+A world of several processes trains with servers or, all being workers, without; what this process does is its Job's
+business (``job.py``, ``collective_job.py``). One process trains alone, with the parameters in itself: everything a
+script does around training works there too.
 """
 
 import enum
@@ -10,8 +11,9 @@ from fleet_mpi import cluster, notices, sessions, settings
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
 from fleet_mpi.errors import UsageError
+from fleet_mpi.fleet import collective_checkpoints
 from fleet_mpi.fleet.optimizer import DistributedOptimizer, PSLibOptimizer, TranspilerOptimizer
-from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, RoleMaker
+from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker, RoleMaker
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.program import default_main_program
 
@@ -198,9 +200,74 @@ class TranspilerFleet(Fleet):
 
 
 class CollectiveFleet(Fleet):
-    """1.x training without servers; a job of one worker needs no communication."""
+    """1.x training without servers: every process works. A job of one worker needs no communication."""
 
     has_servers = False
+
+    def init(self, role_maker=None):
+        """Take a role; without a role maker from PADDLE_TRAINER_* variables, else each rank is a worker."""
+        self._take_role(role_maker if role_maker is not None else PaddleCloudRoleMaker(is_collective=True))
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer with the strategy applied; call its ``minimize``."""
+        self.role
+        self._strategy = strategy
+        self._optimizer = CollectiveOptimizer(optimizer, strategy, self)
+        return self._optimizer
+
+    @property
+    def _transpiled_program(self):
+        """What workers train; here the main program itself."""
+        return self.main_program
+
+    def init_worker(self, *given):
+        """Nothing: workers meet when they run the startup program."""
+        self._nothing_to_do("init_worker")
+
+    def run_worker(self, *given):
+        """Nothing: workers run their program."""
+        self._nothing_to_do("run_worker")
+
+    def init_server(self, model_dir=None):
+        """There are no servers; every worker loads a folder that is given."""
+        self._nothing_to_do("init_server")
+        if model_dir:
+            load_persistables(Executor(), model_dir, self._origin_of(None) or self._program())
+
+    def run_server(self, *given):
+        """Nothing: there are no servers."""
+        self._nothing_to_do("run_server")
+
+    def stop_worker(self):
+        """Nothing: workers end by themselves."""
+        self._nothing_to_do("stop_worker")
+
+    def _nothing_to_do(self, call):
+        self.role
+        notices.once(f"collective {call}", f"fleet.{call}: a collective job has no servers, so there is nothing to do")
+
+    def save_check_point(self, executor, path, train_status, main_program=None, fs=None, local_cache_path=".cache",
+                         remain_all_checkpoint=True):
+        """Worker 0 adds a checkpoint to a folder that all workers see; returns its number there."""
+        program = self._origin_of(main_program) or self._program()
+        return collective_checkpoints.save(self.role, path, train_status, program, fs, remain_all_checkpoint)
+
+    def load_check_point(self, executor, path, trainer_id=None, main_program=None, fs=None, local_cache_path=".cache",
+                         ignore_empty=True):
+        """Collective: all workers take the newest checkpoint of a folder; returns its TrainStatus, or None."""
+        program = self._origin_of(main_program) or self._program()
+        return collective_checkpoints.load(self.role, path, program, fs, ignore_empty)
+
+    def clean_redundant_check_points(self, root_path, fs=None, checkpoint_num=1):
+        """Worker 0 removes all checkpoints of a folder but the newest ones."""
+        collective_checkpoints.clean(self.role, root_path, fs, checkpoint_num)
+
+
+class CollectiveOptimizer(DistributedOptimizer):
+    """With the argument list of 1.x, where it belongs to the one collective fleet."""
+
+    def __init__(self, optimizer, strategy=None, fleet=None):
+        super().__init__(fleet or collective_fleet, optimizer, strategy)
 
 
 class PSLibFleet(Fleet):

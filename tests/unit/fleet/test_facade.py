@@ -6,8 +6,11 @@ import sys
 
 import pytest
 
-from fleet_mpi.errors import EnvironmentProblem, NotBuilt, UsageError
-from fleet_mpi.fleet.facade import CollectiveFleet, Mode, PSLibFleet, TranspilerFleet, file_shard
+from fleet_mpi import notices, settings
+from fleet_mpi.errors import EnvironmentProblem, UsageError
+from fleet_mpi.fleet.collective_strategy import DistributedStrategy
+from fleet_mpi.fleet.facade import (CollectiveFleet, CollectiveOptimizer, Mode, PSLibFleet, TranspilerFleet,
+                                    collective_fleet, file_shard)
 from fleet_mpi.fleet.role_makers import Role, UserDefinedCollectiveRoleMaker, UserDefinedRoleMaker
 from fleet_mpi.fleet.transpiler_strategies import StrategyFactory
 from fleet_mpi.program.executor import Executor
@@ -90,12 +93,38 @@ def test_servers_of_one_worker_have_nothing_to_do(capsys):
     assert "the 2 server(s) of this job have nothing to do" in capsys.readouterr().err
 
 
-def test_several_processes_of_a_collective_fleet_are_refused_whatever_their_roles(monkeypatch):
+def test_a_collective_fleet_refuses_servers_among_several_processes(monkeypatch):
     monkeypatch.setattr("fleet_mpi.fleet.facade.Fleet.is_alone", lambda self: False)
     roles = dict(current_id=0, role=Role.WORKER, worker_num=1, server_endpoints=["a:1"])
     TranspilerFleet().init(UserDefinedRoleMaker(**roles))
-    with pytest.raises(NotBuilt, match="without servers; collective training is not built yet"):
+    with pytest.raises(UsageError, match="trains without servers, and the role maker has 1: use PaddleCloudRoleMaker"):
         CollectiveFleet().init(UserDefinedRoleMaker(**roles))
+    CollectiveFleet().init(UserDefinedCollectiveRoleMaker(0, ["a:1"]))
+
+
+def test_without_a_role_maker_a_collective_fleet_has_workers_only():
+    fleet = CollectiveFleet()
+    with settings.override(PADDLE_TRAINER_ENDPOINTS="a:1", PADDLE_PSERVERS_IP_PORT_LIST="b:1,b:2"):
+        fleet.init()
+    assert fleet.worker_endpoints() == ["a:1"] and fleet.server_num() == 0 and fleet.is_first_worker()
+
+
+def test_a_collective_fleet_says_that_there_is_nothing_to_start_or_stop(capsys, monkeypatch):
+    monkeypatch.setattr(notices, "_said", set())
+    fleet = CollectiveFleet()
+    with pytest.raises(UsageError, match="call fleet.init.. first"):
+        fleet.init_worker()
+    fleet.init()
+    for call in (fleet.init_worker, fleet.run_worker, fleet.init_server, fleet.run_server, fleet.stop_worker):
+        call()
+        assert f"fleet.{call.__name__}: a collective job has no servers" in capsys.readouterr().err
+
+
+def test_the_collective_optimizer_of_1_x_belongs_to_its_fleet(loss):
+    collective_fleet.init()
+    CollectiveOptimizer(SGD(0.1), DistributedStrategy()).minimize(loss)
+    assert collective_fleet._transpiled_program is collective_fleet.main_program is default_main_program()
+    assert collective_fleet._origin_program is not None
 
 
 def test_nothing_works_before_init():

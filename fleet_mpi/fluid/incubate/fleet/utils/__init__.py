@@ -1,6 +1,6 @@
 """``fluid.incubate.fleet.utils``: files of distributed file systems."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.fluid.incubate.fleet.utils import hdfs
+from fleet_mpi.fluid.incubate.fleet.utils import fs, hdfs
 
 __getattr__ = _missing_name("paddle.fluid.incubate.fleet.utils", globals())
