@@ -12,6 +12,7 @@ no GPU was at hand to try them, so a test on one has the last word.
 
 import ctypes
 import operator
+import threading
 import types
 
 import numpy as np
@@ -58,7 +59,7 @@ class DeviceArray:
         return _wrapped(self._values[_view_key(_index(key))])
 
     def __setitem__(self, key, value):
-        Stream.current.is_busy = True
+        _current_stream().is_busy = True
         self._values[_index(key)] = _operand(value, "item assignment")
 
     def __getattr__(self, name):
@@ -76,7 +77,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self):
-        if Stream.current.is_busy:
+        if _current_stream().is_busy:
             raise HostAccess(f"the address of {self!r} is asked for while its stream may still compute: synchronise first")
         values = self._values
         return {"shape": values.shape, "typestr": values.dtype.str, "version": 3, "stream": None,
@@ -87,10 +88,8 @@ class DeviceArray:
 class Stream:
     """A queue of the device: copies wait in it; computing is done at once, but counts as not yet done."""
 
-    current = None  # the one that computes
-
     def __init__(self, non_blocking=False):
-        self.todo, self.is_busy = [], False
+        self.todo, self.is_busy, self.ptr = [], False, id(self)
 
     def synchronize(self):
         """Do all that waits."""
@@ -111,7 +110,7 @@ class Event:
 
     def record(self, stream=None):
         """Be after what is in the stream now."""
-        self.stream = stream or Stream.current
+        self.stream = stream or _current_stream()
         self.looks, self.has_passed = 0, False
         self.stream.todo.append(self._pass)
 
@@ -140,14 +139,21 @@ class Memory:
 
     def copy_to_host_async(self, mem, size, stream=None):
         """Queue a copy to a host address."""
-        (stream or Stream.current).todo.append(lambda: ctypes.memmove(mem, self.ptr, size))
+        (stream or _current_stream()).todo.append(lambda: ctypes.memmove(mem, self.ptr, size))
 
     def copy_from_host_async(self, mem, size, stream=None):
         """Queue a copy from a host address."""
-        (stream or Stream.current).todo.append(lambda: ctypes.memmove(self.ptr, mem, size))
+        (stream or _current_stream()).todo.append(lambda: ctypes.memmove(self.ptr, mem, size))
 
 
-Stream.current = Stream()
+_of_thread = threading.local()
+
+
+def _current_stream():
+    """The stream that computes: every thread has its own, as in cupy."""
+    if not hasattr(_of_thread, "stream"):
+        _of_thread.stream = Stream()
+    return _of_thread.stream
 
 
 def _refuse(what, remedy):
@@ -246,7 +252,7 @@ def _check_operands(name, args):
 def _call(name, function, args, keywords, arrays_until=None):
     """Call a numpy function with device arguments; ``out`` is returned as the object it is."""
     _check_operands(name, args)
-    Stream.current.is_busy = True
+    _current_stream().is_busy = True
     out = keywords.pop("out", None)
     plain = [_argument(value, name, arrays_until is None or position < arrays_until)
              for position, value in enumerate(args)]
@@ -465,7 +471,7 @@ def _build_device():
         "device.linalg", norm=lambda a, *args, **named: _call("norm", np.linalg.norm, (a, *args), named))
 
     content["cuda"] = _submodule(
-        "device.cuda", Stream=Stream, Event=Event, get_current_stream=lambda: Stream.current,
+        "device.cuda", Stream=Stream, Event=Event, get_current_stream=_current_stream,
         alloc_pinned_memory=lambda size: bytearray(b"\xa5" * size))
 
     def missing(name):
