@@ -52,8 +52,9 @@ def _train(job, exe, keeping, batches, feeder, loss, options):
             continue
         value, = exe.run(job.program, feed=feeder.feed(batch), fetch_list=[loss])
         progress.step(f"pass {number}/{options.passes}  loss {value[0]:.2f}", len(batch))
-        if value[0] < GOOD_LOSS:
-            progress.end(f"pass {number}: a batch has loss {value[0]:.2f}, below {GOOD_LOSS:g}")
+        lowest = job.lowest(value[0])
+        if lowest < GOOD_LOSS:
+            progress.end(f"pass {number}: a batch has loss {lowest:.2f}, below {GOOD_LOSS:g}")
             return True
         if keeping.stopping(step):
             progress.end(f"stopped after step {step}")

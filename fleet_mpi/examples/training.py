@@ -1,24 +1,29 @@
 """What makes an example one process of a job: who it is, how parameters move, which samples are its own.
 
 The guides show three ways to the same training: the transpiler, the fleet of 1.x and the fleet of 2.x. Each is a
-class here, with the calls in the order that its guide has; ``job(options)`` picks one. A process that was started
-alone trains as if none of this were there.
+class here, with the calls in the order that its guide has, once with servers and once without (collective);
+``job(options)`` picks one. A process that was started alone trains as if none of this were there, unless it is told to
+train collectively.
 """
 
+import ast
 import contextlib
 import itertools
 
 import numpy as np
 
 from fleet_mpi import fluid, settings
-from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet import preemption
 from fleet_mpi.fleet.preemption import Preemption
 from fleet_mpi.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker
+from fleet_mpi.fluid.incubate.fleet.collective import DistributedStrategy as CollectiveStrategy
+from fleet_mpi.fluid.incubate.fleet.collective import fleet as collective1
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet1
 from fleet_mpi.paddle.distributed import fleet as fleet2
 
 MODES = ("sync", "async", "half_async", "geo", "dc_asgd", "bounded_staleness")
+COLLECTIVE = "collective"
 
 
 class Unkept(contextlib.nullcontext):
@@ -45,6 +50,7 @@ class Alone:
     is_alone, is_server = True, False
     worker, workers = 0, 1
     name = ""
+    checkpoints = ()  # variables that recomputing may keep, where it is not told which
 
     def __init__(self, options, role):
         self.options, self.role = options, role
@@ -83,6 +89,10 @@ class Alone:
     def all_reduce(self, input, mode="sum"):
         """The workers' arrays combined; a job can stand for ``util`` in ``fleet.metrics``."""
         return np.asarray(input)
+
+    def lowest(self, value):
+        """The number to decide by: workers that wait for each other in every step must decide alike."""
+        return float(value)
 
 
 class _Among(Alone):
@@ -201,7 +211,91 @@ class ThroughFleet2(_Among):
         fleet2.stop_worker()
 
 
+class _Collective(_Among):
+    """One worker of those that train without servers; also where it is the only one."""
+
+    def __init__(self, options, role):
+        super().__init__(options, role)
+        self.is_alone = self.workers == 1
+
+    def share(self, reader):
+        """A reader of this worker's samples: as many as every other worker has, since each step waits for all."""
+        def read_own():
+            samples = reader()
+            while len(turn := list(itertools.islice(samples, self.workers))) == self.workers:
+                yield turn[self.worker]
+        return read_own
+
+    def lowest(self, value):
+        """Collective: the lowest of the workers' numbers."""
+        return float(self.all_reduce(np.array([value], np.float64), "min")[0])
+
+
+class CollectiveThroughTranspiler(_Collective):
+    """``fluid.DistributeTranspiler`` in the mode nccl2: the program itself becomes a worker's."""
+
+    def minimize(self, optimizer, loss):
+        """Let the program train, then with others."""
+        super().minimize(optimizer, loss)
+        config = fluid.DistributeTranspilerConfig()
+        config.mode = "nccl2"
+        _set_all(config, self.options.strategy)
+        # Labels, as in the guide; where ranks run is MPI's business.
+        endpoints = self.role.get_trainer_endpoints() or [f"127.0.0.1:{6170 + number}" for number in range(self.workers)]
+        transpiler = fluid.DistributeTranspiler(config=config)
+        transpiler.transpile(self.worker, program=self.program, startup_program=fluid.default_startup_program(),
+                             trainers=",".join(endpoints), current_endpoint=endpoints[self.worker])
+        self.program = transpiler.get_trainer_program()
+
+
+class CollectiveThroughFleet(_Collective):
+    """The collective fleet of 1.x."""
+
+    def join(self):
+        """Meet the other processes."""
+        collective1.init(self.role)
+
+    def minimize(self, optimizer, loss):
+        """Let the program train with others."""
+        strategy = CollectiveStrategy()
+        _set_all(strategy, self.options.strategy)
+        if strategy.forward_recompute and not strategy.recompute_checkpoints:
+            strategy.recompute_checkpoints = self.checkpoints
+        collective1.distributed_optimizer(optimizer, strategy).minimize(loss)
+        self.program = collective1.main_program
+
+    def start(self, exe):
+        """Take the first worker's values."""
+        exe.run(collective1.startup_program)
+
+    def save(self, exe, folder):
+        """Save what all workers have."""
+        collective1.save_persistables(exe, folder)
+
+
+class CollectiveThroughFleet2(_Collective):
+    """The fleet of 2.x; its strategy has the most switches."""
+
+    def join(self):
+        """Meet the other processes."""
+        fleet2.init(self.role, is_collective=True)
+
+    def minimize(self, optimizer, loss):
+        """Let the program train with others."""
+        strategy = fleet2.DistributedStrategy()
+        _set_all(strategy, self.options.strategy)
+        if strategy.recompute and not strategy.recompute_configs["checkpoints"]:
+            strategy.recompute_configs = {"checkpoints": self.checkpoints}
+        fleet2.distributed_optimizer(optimizer, strategy).minimize(loss)
+
+    def save(self, exe, folder):
+        """Save what all workers have."""
+        fleet2.save_persistables(exe, folder)
+
+
 APIS = {"transpiler": ThroughTranspiler, "fleet": ThroughFleet, "fleet2": ThroughFleet2}
+COLLECTIVE_APIS = {"transpiler": CollectiveThroughTranspiler, "fleet": CollectiveThroughFleet,
+                   "fleet2": CollectiveThroughFleet2}
 
 
 def add_model_dir(parser):
@@ -210,11 +304,14 @@ def add_model_dir(parser):
                         "parameters and step number here and end with code 75")
 
 
-def add_options(parser, api):
-    """The options that only several processes look at; ``api`` is the default of ``--api``."""
+def add_options(parser, api, mode=None):
+    """The options that only several processes look at; ``api`` and ``mode`` are defaults."""
     group = parser.add_argument_group("several processes (mpirun -np N, or python -m fleet_mpi.launch)")
     group.add_argument("--api", choices=list(APIS), default=api, help="transpiler, fleet of 1.x, or fleet of 2.x")
-    group.add_argument("--mode", choices=MODES, default="sync", help="when parameters move")
+    group.add_argument("--mode", choices=[*MODES, COLLECTIVE], default=mode, help="when parameters move: sync where "
+                       "there are servers; collective, where all processes work")
+    group.add_argument("--strategy", action="append", default=[], metavar="NAME[=VALUE]", help="collective: an option of "
+                       "the strategy, of --api transpiler the config; NAME.KEY=VALUE for one of a NAME_configs")
     group.add_argument("--k-steps", type=int, default=10, metavar="K", help="geo: steps between two exchanges")
     group.add_argument("--staleness", type=int, default=2, metavar="S",
                        help="bounded_staleness: how many steps workers may be apart")
@@ -224,9 +321,28 @@ def job(options):
     """What this process is: alone, or a server or a worker of several processes."""
     if getattr(options, "model_dir", None):
         preemption.watch()
-    role = _role()
-    kind = APIS[options.api] if role.worker_num() + role.server_num() > 1 else Alone
-    return kind(options, role)
+    role = PaddleCloudRoleMaker(is_collective=True) if options.mode == COLLECTIVE else _role()
+    is_alone = role.worker_num() + role.server_num() == 1
+    if options.mode is None:
+        options.mode = "sync" if role.server_num() or is_alone else COLLECTIVE
+    if options.mode == COLLECTIVE:
+        return COLLECTIVE_APIS[options.api](options, role)
+    if options.strategy:
+        raise UsageError(f"--strategy {options.strategy[0]}: with servers, or in one process, --mode says how to train; "
+                         f"give --mode collective")
+    return Alone(options, role) if is_alone else APIS[options.api](options, role)
+
+
+def _set_all(options, words):
+    """Set what words such as ``amp``, ``nccl_comm_num=2`` or ``localsgd_configs.k_steps=4`` say."""
+    for word in words:
+        name, _, text = word.partition("=")
+        try:
+            value = ast.literal_eval(text) if text else True
+        except (SyntaxError, ValueError):
+            value = text
+        name, _, key = name.partition(".")
+        setattr(options, name, {key: value} if key else value)
 
 
 def config_for(options):
