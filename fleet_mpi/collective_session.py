@@ -11,6 +11,7 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.collective.buckets import FlatGradients
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.group import Group
+from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.parameter_server import agreement
 from fleet_mpi.program.frame import Clock
@@ -49,8 +50,8 @@ class Session:
         return np
 
     def flat_sources(self):
-        """The parameters of the gradients."""
-        return [one.name.removesuffix("@GRAD") for one in self.plan.gradients]
+        """The parameters of the gradients, or of what is sent instead."""
+        return [one.name.partition("@")[0] for one in self.plan.gradients]
 
     def ready(self, name):
         """A gradient was made; with the last one of its bucket the bucket is on its way."""
@@ -72,8 +73,17 @@ class Session:
     def gather_rows(self, rows):
         """The workers' row gradients, one behind the other in worker order: updates add up what repeats."""
         xp = arrays.module_of(rows.values)
-        parts = self.group.gather([arrays.to_host(rows.ids), arrays.to_host(rows.values)])
+        parts = self.gather([arrays.to_host(rows.ids), arrays.to_host(rows.values)])
         return Rows(*(arrays.to_module(np.concatenate([part[i] for part in parts]), xp) for i in range(2)), rows.height)
+
+    def gather(self, parts):
+        """Every worker's list of host arrays, by worker, while buckets go on; only their first dimension may differ."""
+        return self.group.gather(parts, self.under_way)
+
+    def sum_now(self, array):
+        """Replace a contiguous array by the sum over all workers, at once: for what is in no bucket."""
+        self.under_way.append(self.reducers[0].start(array))
+        self.group.finish(self.under_way, f"what is summed in step {self.steps}")
 
     def broadcast(self, names):
         """Take worker 0's values of these variables."""
@@ -131,6 +141,8 @@ def _reducers(plan, group):
     if group.size == 1:
         return [_Alone()]
     chosen = settings.get("FLEET_MPI_ALLREDUCE") or ("exact" if group.size <= EXACT_UP_TO else "fast")
+    if plan.options.half:
+        chosen = _for_half(chosen, group)
     if chosen == "exact":
         made = [ExactAllReduce(lane, group.ranks) for lane in group.lanes]
     elif chosen == "fast":
@@ -143,7 +155,14 @@ def _reducers(plan, group):
                            "all_reduce ops are fused during training, after fusion, the number of all_reduce ops is %d.",
                            "exact (in rank order)" if chosen == "exact" else "fast (in the library's order)", group.size,
                            count, len(plan.buckets))
-    return made
+    return [HalfAllReduce(one) for one in made] if plan.options.half else made
+
+
+def _for_half(chosen, group):
+    """float16 is summed in rank order always: MPI has no such type, and as float32 it would save nothing."""
+    if chosen == "fast" and group.index == 0:
+        notices.log().info("fp16_allreduce: the MPI library does not sum float16; it is summed in rank order instead")
+    return "exact" if chosen == "fast" else chosen
 
 
 class _Alone:

@@ -1,12 +1,14 @@
-"""From an optimizer and a strategy to the optimizer that trains: all flags are decoded here.
+"""From an optimizer and a strategy to the optimizer that trains: all flags that concern it are decoded here.
 
-Options that only say how processes talk have nothing to do in one process. What is not built is refused.
+What workers do together is ``collective_job``'s; which switches go together is ``selection``'s. What is not built is
+refused.
 """
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy, transpiler_strategies
 from fleet_mpi.fleet.without_effect import REFUSED
 from fleet_mpi.program.amp import AutoMixedPrecisionLists, decorate
+from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
 from fleet_mpi.program.optimizers.plain import Adam, Lamb, LarsMomentum, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
@@ -14,12 +16,13 @@ from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 _LOSS_SCALING = ("init_loss_scaling", "incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio",
                  "use_dynamic_loss_scaling")
 _LAMB = ("beta1", "beta2", "epsilon")
+_DEGREES = ("mp_degree", "pp_degree", "sharding_degree", "sep_degree")
 
 
-def applied(optimizer, chosen):
-    """The optimizer as the strategy (of 1.x or 2.x, or None) wants it."""
+def applied(optimizer, chosen, workers=1):
+    """The optimizer as the strategy (of 1.x or 2.x, or None) wants it among so many workers."""
     if isinstance(chosen, strategy.DistributedStrategy):
-        return _by_switches(optimizer, chosen)
+        return _by_switches(optimizer, chosen, workers)
     if isinstance(chosen, collective_strategy.DistributedStrategy):
         return _by_collective_options(optimizer, chosen)
     if chosen is None or isinstance(chosen, (DistributeTranspilerConfig, transpiler_strategies.DistributedStrategy,
@@ -29,10 +32,10 @@ def applied(optimizer, chosen):
                      f"{type(chosen).__name__}")
 
 
-def _by_switches(optimizer, chosen):
-    wanted = [name for name in sorted(REFUSED) if getattr(chosen, name)]
-    if wanted:
-        raise NotBuilt(f"DistributedStrategy: {', '.join(wanted)} not built; unset it to train data-parallel")
+def _by_switches(optimizer, chosen, workers):
+    _refuse_what_is_not_built(chosen)
+    if chosen.dgc and workers > 1 and isinstance(optimizer, Momentum):
+        optimizer = _dgc(optimizer, chosen.dgc_configs, workers)
     if chosen.lars and isinstance(optimizer, Momentum):
         optimizer = _lars(optimizer, chosen.lars_configs)
     if chosen.lamb and isinstance(optimizer, Adam):
@@ -50,9 +53,18 @@ def _by_switches(optimizer, chosen):
     return optimizer
 
 
+def _refuse_what_is_not_built(chosen):
+    wanted = [name for name in sorted(REFUSED) if getattr(chosen, name)]
+    wanted += [f"hybrid_configs[{name!r}]" for name in _DEGREES if chosen.hybrid_configs[name] > 1]
+    if wanted:
+        raise NotBuilt(f"DistributedStrategy: {', '.join(wanted)} not built; unset it to train data-parallel")
+
+
 def _by_collective_options(optimizer, chosen):
     if chosen.use_dist_fc:
         raise NotBuilt("DistributedStrategy: use_dist_fc not built; unset it")
+    if chosen.use_local_sgd and isinstance(optimizer, (DGCMomentumOptimizer, Lamb)):
+        raise UsageError(f"DistributedStrategy: use_local_sgd does not go together with {type(optimizer).__name__}")
     if chosen.forward_recompute:
         optimizer = _recomputing(optimizer, chosen.recompute_checkpoints)
     if chosen.use_amp:
@@ -67,6 +79,15 @@ def _recomputing(optimizer, checkpoints):
     wrapped = RecomputeOptimizer(optimizer)
     wrapped._set_checkpoints(list(checkpoints))
     return wrapped
+
+
+def _dgc(momentum, settings, workers):
+    """Deep gradient compression in the place of Momentum, as the switch ``dgc`` means it."""
+    return DGCMomentumOptimizer(momentum.learning_rate.given, momentum.hypers["mu"], settings["rampup_begin_step"],
+                                settings["rampup_step"], settings["sparsity"] or [0.999],
+                                momentum.hypers["use_nesterov"], num_trainers=workers,
+                                regularization=momentum.regularization, grad_clip=momentum._grad_clip,
+                                name=momentum._name, parameter_list=momentum._parameter_list)
 
 
 def _lars(momentum, settings):

@@ -1,25 +1,87 @@
 """A job without servers: from a minimised program and a strategy to what every worker runs and saves."""
 
 import fleet_mpi.collective_ops  # noqa: F401  (enters the ops that a worker's program has)
+import fleet_mpi.collective_strategies  # noqa: F401  (likewise)
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import save_persistables
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy
-from fleet_mpi.transpile.collective import Options, plan_of, rewrite
+from fleet_mpi.program.compiled import GradientScaleStrategy
+from fleet_mpi.transpile.collective import Options, plan_of, rewrite, rewrite_for_local_sgd
+from fleet_mpi.transpile.local_sgd import Schedule
+from fleet_mpi.transpile.sync_batch_norm import synchronise_batch_norm
 
 
 def options_of(chosen):
     """How gradients travel, as a strategy of 1.x or 2.x (or None) says."""
+    made = _travelling(chosen)
+    if synchronises(chosen):
+        # As in the original: batch norms wait for all workers anyway.
+        made.comms, made.by_node = 1, False
+    return made
+
+
+def _travelling(chosen):
     if isinstance(chosen, strategy.DistributedStrategy):
         fuses = chosen.fuse_all_reduce_ops
         return Options(fuse_mb=chosen.fuse_grad_size_in_MB if fuses else 0,
                        last_mb=chosen.last_comm_group_size_MB if fuses else 0, comms=chosen.nccl_comm_num,
                        by_node=chosen.use_hierarchical_allreduce,
                        node_ranks=chosen.hierarchical_allreduce_inter_nranks if
-                       chosen.hierarchical_allreduce_inter_nranks > 1 else 0, half=chosen.fp16_allreduce)
+                       chosen.hierarchical_allreduce_inter_nranks > 1 else 0, half=chosen.fp16_allreduce,
+                       mean=_is_mean(chosen.gradient_scale_configs["scale_strategy"], ("avg", "sum")))
     if isinstance(chosen, collective_strategy.DistributedStrategy):
-        return Options(comms=chosen.nccl_comm_num)
+        kinds = GradientScaleStrategy.CoeffNumDevice, GradientScaleStrategy.One
+        return Options(comms=chosen.nccl_comm_num, mean=_is_mean(chosen.gradient_scale_strategy, kinds))
     return Options()
+
+
+def _is_mean(told, kinds):
+    """Whether gradients are averaged, the first of the kinds, or added up, the second."""
+    if told not in kinds:
+        raise NotBuilt(f"DistributedStrategy: gradients scaled by {told!r} is not built; expected one of {list(kinds)}")
+    return told == kinds[0]
+
+
+def synchronises(chosen):
+    """Whether batch norms see all workers' batches."""
+    if isinstance(chosen, strategy.DistributedStrategy):
+        return chosen.sync_batch_norm or chosen.build_strategy.sync_batch_norm
+    return isinstance(chosen, collective_strategy.DistributedStrategy) and chosen.sync_batch_norm
+
+
+def schedule_of(chosen):
+    """When parameters are averaged instead of gradients; None: never."""
+    if isinstance(chosen, strategy.DistributedStrategy):
+        if chosen.adaptive_localsgd:
+            told = chosen.adaptive_localsgd_configs
+            return Schedule(told["init_k_steps"], told["begin_step"], adapts=True)
+        return Schedule(*map(chosen.localsgd_configs.get, ("k_steps", "begin_step"))) if chosen.localsgd else None
+    if isinstance(chosen, collective_strategy.DistributedStrategy):
+        return _schedule_of_1x(chosen)
+    return None
+
+
+def _schedule_of_1x(chosen):
+    if chosen.collective_mode not in (None, "grad_allreduce", "local_sgd"):
+        raise UsageError(f"DistributedStrategy.collective_mode: expected grad_allreduce or local_sgd, got "
+                         f"{chosen.collective_mode!r}")
+    is_local = chosen.collective_mode == "local_sgd"
+    if is_local and chosen.mode != "collective" and not chosen.use_local_sgd:
+        raise UsageError("DistributedStrategy: collective_mode local_sgd needs mode collective (or use_local_sgd)")
+    return Schedule() if is_local or chosen.use_local_sgd else None
+
+
+def rewrite_for(program, startup, plan, chosen):
+    """Make programs those of one worker among others, as a strategy says."""
+    if synchronises(chosen):
+        synchronise_batch_norm(program)
+    schedule = schedule_of(chosen)
+    if schedule is None:
+        rewrite(program, startup, plan)
+    else:
+        rewrite_for_local_sgd(program, startup, plan, schedule)
 
 
 class CollectiveJob:
@@ -28,7 +90,7 @@ class CollectiveJob:
     def __init__(self, role, program, startup, chosen):
         self.role = role
         self.plan = plan_of(program, role.worker_num(), role.worker_index(), options_of(chosen))
-        rewrite(program, startup, self.plan)
+        rewrite_for(program, startup, self.plan, chosen)
         self.main, self.startup = program, startup
 
     def init_worker(self):
@@ -48,16 +110,17 @@ class CollectiveJob:
         _say("stop_worker")
 
     def save_persistables(self, dirname, program, filename=None):
-        """Worker 0 saves: all have the same values."""
+        """Worker 0 saves, and only it need call: all have the same values.
+
+        But batch norms' statistics are its own; under local SGD values are the same after an averaging.
+        """
         if self.role.is_first_worker():
             save_persistables(None, dirname, program, filename)
-        self.role.barrier_worker()
 
     def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
         """Worker 0 saves: all have the same values."""
         if self.role.is_first_worker():
             save_inference_model(dirname, feeded_var_names, target_vars, None, program)
-        self.role.barrier_worker()
         return [var.name for var in target_vars]
 
 

@@ -4,8 +4,12 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.application import applied
 from fleet_mpi.fleet.collective_job import CollectiveJob
 from fleet_mpi.fleet.job import Job
+from fleet_mpi.fleet.selection import valid_strategy
 from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.program.program import default_startup_program
+
+# Calls of optimizers that add updates; the fleet sees those of ``minimize`` only.
+_PAST_THE_FLEET = ("apply_gradients", "apply_optimize")
 
 
 class DistributedOptimizer:
@@ -17,7 +21,10 @@ class DistributedOptimizer:
     def __init__(self, fleet, optimizer, strategy):
         if not hasattr(optimizer, "minimize"):
             raise UsageError(f"distributed_optimizer: expected an optimizer, got {type(optimizer).__name__}")
-        self._fleet, self._inner, self._strategy = fleet, applied(optimizer, strategy), strategy
+        self._fleet = fleet
+        self._strategy = valid_strategy(strategy, optimizer, 1 if fleet.is_alone() else fleet.worker_num(),
+                                        not fleet.is_alone() and fleet.server_num() > 0)
+        self._inner = applied(optimizer, self._strategy, fleet.worker_num())
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""
@@ -40,6 +47,9 @@ class DistributedOptimizer:
     def __getattr__(self, name):
         if name.startswith("__") or "_inner" not in self.__dict__:
             raise AttributeError(name)
+        if name in _PAST_THE_FLEET and not self._fleet.is_alone():
+            raise UsageError(f"{name}: each worker would update its own parameters by its own gradients; call minimize of "
+                             f"what fleet.distributed_optimizer returned")
         return getattr(self._inner, name)
 
 

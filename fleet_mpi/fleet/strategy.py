@@ -96,6 +96,14 @@ class DistributedStrategy:
                 raise UnknownName(f"{name} has no key {key!r}; {nearest(key, known)}")
             self.configs[name][key] = _checked(f"{name}[{key!r}]", value, known.get(key))
 
+    def without(self, switches):
+        """A strategy like this one with some switches off."""
+        made = DistributedStrategy()
+        made.__dict__.update(values={**self.values, **dict.fromkeys(switches, False)},
+                             configs={name: dict(keys) for name, keys in self.configs.items()},
+                             build_strategy=self.build_strategy, execution_strategy=self.execution_strategy)
+        return made
+
     def changed(self):
         """{name: value} of the switches and settings that differ from their defaults."""
         found = {name: value for name, value in self.values.items() if value != SWITCHES[name]}

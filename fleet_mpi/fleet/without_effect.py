@@ -11,22 +11,29 @@ from fleet_mpi.program.compiled import BuildStrategy as _BuildStrategy
 from fleet_mpi.program.compiled import ExecutionStrategy as _ExecutionStrategy
 from fleet_mpi.transpile.distribute_transpiler import DEFAULTS as _TRANSPILER
 
-# What ``fleet.application`` and ``fleet.job`` act on, and what is refused.
+# What ``fleet.application``, ``fleet.job`` and ``fleet.collective_job`` act on, and what is refused.
 ACTED_ON = {"a_sync", "a_sync_configs", "amp", "amp_configs", "recompute", "recompute_configs", "gradient_merge",
-            "gradient_merge_configs", "lars", "lars_configs", "lamb", "lamb_configs"}
+            "gradient_merge_configs", "lars", "lars_configs", "lamb", "lamb_configs", "localsgd", "localsgd_configs",
+            "adaptive_localsgd", "adaptive_localsgd_configs", "dgc", "dgc_configs", "fp16_allreduce", "sync_batch_norm",
+            "fuse_all_reduce_ops", "fuse_grad_size_in_MB", "last_comm_group_size_MB", "nccl_comm_num",
+            "use_hierarchical_allreduce", "hierarchical_allreduce_inter_nranks", "gradient_scale_configs",
+            "hybrid_configs"}
 REFUSED = {"pipeline", "sharding", "tensor_parallel", "elastic", "auto", "semi_auto", "auto_search", "asp", "qat",
-           "heter_ccl_mode", "is_fl_ps_mode", "with_coordinator"}
+           "heter_ccl_mode", "is_fl_ps_mode", "with_coordinator", "adam_d2sum"}
 TRANSPILER_ACTED_ON = {"mode", "sync_mode", "half_async", "completely_not_async", "runtime_split_send_recv",
                        "geo_sgd_mode", "geo_sgd_need_push_nums", "enable_dc_asgd", "dc_asgd_lambda", "dc_asgd_adaptive",
                        "dc_asgd_bound", "staleness", "slice_var_up", "split_method", "min_block_size"}
-COLLECTIVE_ACTED_ON = {"forward_recompute", "recompute_checkpoints", "use_amp", "amp_loss_scaling", "use_dist_fc"}
+COLLECTIVE_ACTED_ON = {"forward_recompute", "recompute_checkpoints", "use_amp", "amp_loss_scaling", "use_dist_fc", "mode",
+                       "collective_mode", "use_local_sgd"}
+# Of the strategy that a collective job is given; other programs are compiled without them.
+BUILD_ACTED_ON = {"sync_batch_norm", "nccl_comm_num", "gradient_scale_strategy"}
 
 TABLE = {
     "paddle.distributed.fleet.DistributedStrategy": sorted(
-        {*_SWITCHES, *_CONFIGS, "build_strategy", "execution_strategy"} - ACTED_ON - REFUSED),
+        {*_SWITCHES, *_CONFIGS, "execution_strategy"} - ACTED_ON - REFUSED),
     "fluid.incubate.fleet.collective.DistributedStrategy": sorted(
         set(_Collective.defaults) - set(_BuildStrategy.defaults) - COLLECTIVE_ACTED_ON),
-    "fluid.BuildStrategy": sorted(_BuildStrategy.defaults),
+    "fluid.BuildStrategy": sorted(set(_BuildStrategy.defaults) - BUILD_ACTED_ON),
     "fluid.ExecutionStrategy": sorted({*_ExecutionStrategy.defaults} - {"num_iteration_per_run"}),
     "fluid.DistributeTranspilerConfig": sorted(set(_TRANSPILER) - TRANSPILER_ACTED_ON),
     "role makers, fleet": ["GeneralRoleMaker(**kwargs)", "FP16AllReduceOptimizer", "pslib's strategy dictionary",

@@ -2,7 +2,8 @@
 
 The ops are the original's: the gradient of the loss is scaled by one over the number of workers, ``c_allreduce_sum``
 follows the op that makes a gradient, ``c_sync_comm_stream`` comes before the updates. In the startup program
-``c_broadcast`` lets all workers begin with worker 0's values. Programs are changed in place.
+``c_broadcast`` lets all workers begin with worker 0's values. Programs are changed in place. What else is sent instead
+of gradients, or otherwise, is in ``local_sgd``, ``gradient_merge`` and ``deep_compression``.
 """
 
 from dataclasses import dataclass, field
@@ -13,8 +14,11 @@ from fleet_mpi import __version__
 from fleet_mpi.collective.buckets import Gradient, fuse
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.operator import ROLE, ROLE_VAR
-from fleet_mpi.program.registry import grad_name
+from fleet_mpi.program.registry import GRAD, grad_name
 from fleet_mpi.program.types import Role, VarType
+from fleet_mpi.transpile.deep_compression import compressed_gradients, share_compressed
+from fleet_mpi.transpile.gradient_merge import merged_gradients, sum_merged
+from fleet_mpi.transpile.local_sgd import Schedule, append_averaging
 from fleet_mpi.transpile.ops import backward_digest, communicating
 
 
@@ -28,6 +32,7 @@ class Options:
     by_node: bool = False        # first within a node, then between nodes
     node_ranks: int = 0          # ranks that count as a node; 0: those on one host
     half: bool = False           # gradients travel as float16
+    mean: bool = True            # of the workers' gradients; else their sum
 
 
 @dataclass
@@ -41,6 +46,7 @@ class CollectivePlan:
     buckets: list
     options: Options = field(default_factory=Options)
     digest: str = ""                   # of the backward pass
+    compressed: list = field(default_factory=list)  # names of the gradients whose updates send what they choose
 
     connect = None  # set by collective_session
 
@@ -52,11 +58,17 @@ class CollectivePlan:
         """The hook of the worker's program."""
         CollectivePlan.connect(self, scope).install()
 
+    def sum_instead(self, gradients):
+        """Let these be what is summed in buckets, in this order."""
+        self.gradients, self.rows = gradients, []
+        self.buckets = fuse(gradients, self.options.fuse_mb, self.options.last_mb)
+
     def fingerprint(self):
         """What must be the same on all ranks, by name."""
         return {"fleet_mpi": __version__, "workers": self.workers, "options": str(self.options),
                 "gradients": {one.name: f"{one.dtype} {list(one.shape)}" for one in self.gradients},
-                "row gradients": {name: "by rows" for name in self.rows}, "backward pass": self.digest}
+                "row gradients": {name: "by rows" for name in self.rows},
+                "compressed gradients": {name: "compressed" for name in self.compressed}, "backward pass": self.digest}
 
 
 def plan_of(program, workers, worker, options=None):
@@ -64,17 +76,18 @@ def plan_of(program, workers, worker, options=None):
     options = options or Options()
     if program._is_distributed:
         raise UsageError("this program was transpiled before: minimize and transpile a program once")
-    block = program.global_block()
     makers = gradient_makers(program)
     if not makers:
         raise UsageError("no gradient of a parameter was found in the program: call minimize before transpiling")
-    in_order = sorted(makers, key=lambda name: block.ops.index(makers[name]))
-    variables = {name: block._var_recursive(name) for name in in_order}
+    compressed = compressed_gradients(program)
+    made = merged_gradients(program) or {name: op for name, op in makers.items() if name not in compressed}
+    in_order = sorted(made, key=lambda name: made[name].block.ops.index(made[name]))
+    variables = {name: made[name].block._var_recursive(name) for name in in_order}
     rows = [name for name in in_order if variables[name].type == VarType.SELECTED_ROWS]
     dense = [Gradient(name, tuple(variables[name].shape), np.dtype(variables[name]._dtype).name)
              for name in in_order if name not in rows]
     return CollectivePlan(workers, worker, dense, rows, fuse(dense, options.fuse_mb, options.last_mb), options,
-                          backward_digest(program))
+                          backward_digest(program), compressed)
 
 
 def gradient_makers(program):
@@ -86,8 +99,26 @@ def gradient_makers(program):
 
 def rewrite(program, startup, plan):
     """Make a program and its startup program those of one worker among others."""
-    _scale_loss(program, plan.workers)
-    _sum_gradients(program, plan)
+    if plan.options.mean:
+        _scale_loss(program, plan.workers)
+    if merged_gradients(program):
+        sum_merged(program, plan)
+    else:
+        _sum_gradients(program, plan)
+        share_compressed(program, plan.workers)
+    _belongs_to(program, plan)
+    rewrite_startup(startup, program, plan)
+
+
+def rewrite_for_local_sgd(program, startup, plan, schedule=Schedule()):
+    """Make them those of a worker that trains by itself and averages its parameters after the steps of a schedule."""
+    if plan.compressed or merged_gradients(program):
+        raise UsageError("local SGD sends no gradients: it goes neither with deep gradient compression nor with merged "
+                         "gradients")
+    makers = gradient_makers(program)
+    in_order = sorted(makers, key=lambda name: makers[name].idx)
+    plan.sum_instead(append_averaging(program, startup, plan.workers, schedule,
+                                      [name.removesuffix(GRAD) for name in in_order]))
     _belongs_to(program, plan)
     rewrite_startup(startup, program, plan)
 
@@ -121,7 +152,8 @@ def _sum_gradients(program, plan):
     param_of = {grad_name(param.name): param.name for param in program.all_parameters()}
     by_op = {}
     for name, op in makers.items():
-        by_op.setdefault(id(op), []).append(name)
+        if name not in plan.compressed:
+            by_op.setdefault(id(op), []).append(name)
     found = []
     for op in block.ops:
         found.append(op)
@@ -133,8 +165,10 @@ def _sum_gradients(program, plan):
                 block._var_recursive(name).persistable = True
             found.append(communicating(block, kind, {"X": [name]}, {"Out": [name]}, attrs))
     names = [one.name for one in plan.gradients]
-    last = max(index for index, op in enumerate(found) if op.type in ("c_allgather_rows", "c_allreduce_sum"))
-    found.insert(last + 1, communicating(block, "c_sync_comm_stream", {"X": names}, {"Out": names}, {"does": "sums"}))
+    last = max((index for index, op in enumerate(found) if op.type in ("c_allgather_rows", "c_allreduce_sum")),
+               default=None)
+    if last is not None:
+        found.insert(last + 1, communicating(block, "c_sync_comm_stream", {"X": names}, {"Out": names}, {"does": "sums"}))
     block.ops = found
 
 

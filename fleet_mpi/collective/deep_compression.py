@@ -1,0 +1,44 @@
+"""Deep gradient compression among workers: each sends the largest of what it has gathered, the rest waits.
+
+The arithmetic of one worker is in ``update_rules`` and ``kernels.update``; here is what goes between them: at first whole
+gradients, past ``rampup_begin_step`` pairs of number and index. Knows no programs.
+"""
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.kernels import update
+from fleet_mpi.update_rules import dgc_count, momentum, sgd
+
+
+def shared_step(wire, workers, param, grad, rate, velocity, u, v, step, mu, use_nesterov, rampup_begin_step, rampup_step,
+                sparsity):
+    """Collective: one step of all workers, in place. Arrays are lines; ``step`` ([1] int64) counts from 0.
+
+    ``wire`` has ``sum_now(array)``, the sum over all workers in place, and ``gather(parts)``, every worker's host arrays.
+    """
+    now = int(arrays.to_host(step)[0])
+    step += 1
+    if now < rampup_begin_step:
+        total = grad.copy()
+        wire.sum_now(total)
+        total /= workers
+        momentum(param, total, rate, velocity, mu, use_nesterov)
+        return
+    count = dgc_count(grad.size, now - rampup_begin_step, rampup_step, sparsity)
+    chosen = arrays.module_of(grad).empty_like(grad)
+    update.dgc_select(grad, u, v, count, mu, use_nesterov, chosen)
+    sgd(param, mean_of_chosen(wire, workers, chosen), rate)
+
+
+def mean_of_chosen(wire, workers, chosen):
+    """Collective: the workers' choices, zero elsewhere, added up in rank order and divided, in place of this one's."""
+    host = arrays.to_host(chosen)
+    indices = np.flatnonzero(host)
+    index_type = np.int32 if host.size <= np.iinfo(np.int32).max else np.int64
+    parts = wire.gather([indices.astype(index_type), host[indices]])
+    total = np.zeros_like(host)
+    for theirs, values in parts:
+        total[theirs] += values  # no index comes twice from one worker
+    total /= workers
+    return arrays.to_module(total, arrays.module_of(chosen))

@@ -1,0 +1,42 @@
+"""Deep gradient compression among workers: its ops send the largest of what has gathered, not gradients.
+
+The gradient that such an op reads is that of the mean over this worker's batch: it was scaled down with the loss and is
+scaled up again, before weight decay is added. Programs are changed in place.
+"""
+
+from fleet_mpi.errors import NotBuilt
+from fleet_mpi.program.operator import ROLE, ROLE_VAR
+from fleet_mpi.program.regularizers import REGULARIZED
+from fleet_mpi.program.types import Role
+
+LOCAL, SHARED = "dgc_momentum", "c_dgc_momentum"
+WHOLE = "@TIMES_WORKERS"
+
+
+def compressed_gradients(program):
+    """The names of the gradients that are not summed in buckets."""
+    if any(op.type == LOCAL for block in program.blocks[1:] for op in block.ops):
+        raise NotBuilt("deep gradient compression within GradientMergeOptimizer is not built: use one of the two")
+    return [op.attrs[ROLE_VAR][1] for op in program.global_block().ops if op.type == LOCAL]
+
+
+def share_compressed(program, workers):
+    """Let the ops that compress speak with the other workers."""
+    block = program.global_block()
+    for op in [one for one in block.ops if one.type == LOCAL]:
+        reader, slot, index = _first_reader(block, op)
+        grad = reader.inputs[slot][index]
+        block.create_var(name=grad + WHOLE, shape=block.var(grad).shape, dtype=block.var(grad).dtype, stop_gradient=True)
+        block._insert_op(block.ops.index(reader), "scale", {"X": [grad]}, {"Out": [grad + WHOLE]},
+                         {"scale": float(workers), ROLE: int(Role.Optimize), ROLE_VAR: op.attrs[ROLE_VAR]})
+        reader.inputs[slot][index] = grad + WHOLE
+        op.type, op.attrs = SHARED, {**op.attrs, "nranks": workers}
+    program.touch()
+
+
+def _first_reader(block, op):
+    """(op, slot, index) that reads the gradient before decay is added: that sum, else the update itself."""
+    grad = op.input("Grad")[0]
+    if grad.endswith(REGULARIZED):
+        return next(one for one in block.ops if grad in one.output_arg_names), "X", 0
+    return op, "Grad", 0
