@@ -1,133 +1,117 @@
-"""From the words after ``fleetrun`` to a job, and from the job to mpirun's command line: plain functions."""
+"""From a job to the one command line that starts it, for each MPI: a plain function.
 
-import argparse
+Ranks come in order: servers first, then workers; where they run on hosts that take turns, the line says so in the way
+of its MPI. What every rank has to know goes in variables; what only one has to know follows from its number, and
+``watched`` sees to it there. So one program serves all roles.
+"""
+
+import shlex
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from fleet_mpi.errors import UsageError
 from fleet_mpi.launch import mpirun, watched
+from fleet_mpi.launch.job import MPI
 
-USAGE = """fleetrun -np N SCRIPT.py [ARGS...]
-       fleetrun --server_num S --worker_num W SCRIPT.py [ARGS...]
-       fleetrun ... -m MODULE [ARGS...]"""
-ABOUT = """Starts a job of N ranks, or of S servers and W workers (the first S ranks serve), with the mpirun that
-belongs to this Python. SCRIPT.py may be written for paddle.fluid (1.x) or paddle (2.x).
-The same as python -m fleet_mpi.launch."""
-LOCAL = {"127.0.0.1", "localhost"}
+# What a user may have set for the ranks: Open MPI hands nothing on to other hosts that it is not told to.
+HANDED_ON = ("FLEET_MPI_", "PADDLE_", "FLAGS_", "TRAINING_ROLE", "PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "CUDA_",
+             "NCCL_", "UCX_", "FI_", "CPU_NUM", "DATA_HOME", "LD_LIBRARY_PATH", "MPI4PY_")
 
 
-class Job(NamedTuple):
-    """What is to be started: the number of ranks, how many of them serve (None: the script decides), and the script."""
+class Command(NamedTuple):
+    """A command line, and the variables it needs beside those that the launcher was started with."""
 
-    ranks: int
-    servers: "int | None"
-    script: tuple
-    notes: tuple = ()
+    words: tuple
+    added: dict
+
+    def text(self):
+        """For a shell."""
+        setting = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.added.items())]
+        return " ".join([*(["env", *setting] if setting else []), shlex.join(self.words)])
 
 
-def parse(argv, unsaid=None):
-    """The job that a command line asks for. Words after the script (or ``-m module``) are the script's own.
+def command(job, found, around, python, environ, folder="", root=None):
+    """The command that starts the Job by the Launcher ``found`` with the interpreter ``python``.
 
-    ``unsaid``: (ranks, servers) where the words say neither.
+    ``around``: the Allocation; ``environ``: the launcher's variables; ``folder``: where ranks leave notes.
     """
-    ours, script = _split(list(argv))
-    told = _parser().parse_args(ours)
-    if not script or script == ["-m"]:
-        raise UsageError("no script to run; fleetrun --help")
-    ranks, servers = _counts(told, unsaid)
-    notes = ["--log_dir: output is not written to files yet, it stays here"] if told.log_dir else []
-    return Job(ranks, servers, tuple(script), tuple(notes))
+    added = {**mpirun.environment(found, environ, root, len(set(job.hosts))), **told(job),
+             **_output(job, folder)}
+    program = [python, "-I", "-S", str(Path(watched.__file__)), python, "-m", "fleet_mpi", *job.script]
+    several = bool(job.hosts) or len(around.nodes) > 1
+    names = sorted(name for name in {*environ, *added} if name.startswith(HANDED_ON)) if several else []
+    make = {mpirun.OPEN_MPI: _open_mpi, mpirun.MPICH: _mpich, mpirun.SLURM: _slurm}[found.family]
+    return Command((found.path, *make(job, found, around, program, names)), added)
 
 
-def command_line(job, found, python, cores):
-    """The words that start the job by the Mpirun ``found``, with the interpreter ``python``, on so many ``cores``."""
-    watcher = [python, "-I", "-S", str(Path(watched.__file__))]
-    return [found.path, *mpirun.options(found.family, job.ranks, cores), "-np", str(job.ranks), *watcher,
-            python, "-m", "fleet_mpi", *job.script]
+def told(job):
+    """The variables that tell ranks who is who."""
+    if job.kind == MPI:
+        return {}
+    variables = {watched.SERVERS: str(job.servers), watched.WORKER_LIST: ",".join(job.worker_labels),
+                 "PADDLE_TRAINERS_NUM": str(len(job.worker_labels))}
+    if job.servers:
+        variables.update({"FLEET_MPI_SERVERS": str(job.servers), watched.SERVER_LIST: ",".join(job.server_labels)})
+    if job.devices:
+        variables[watched.DEVICES] = ";".join(job.devices)
+    if job.per_node:
+        variables[watched.PER_NODE] = str(job.per_node)
+    return variables
 
 
-def environment(job, found, environ, folder, root=None):
-    """The environment of the job: that of the launcher, and what the MPI and the ranks have to be told."""
-    added = {watched.FOLDER: folder, **mpirun.environment(found.family, environ, root)}
-    if job.servers is not None:
-        added["FLEET_MPI_SERVERS"] = str(job.servers)
-    return {**environ, **added}
+def _output(job, folder):
+    """The variables that tell ranks where notes and logs go."""
+    variables = {watched.FOLDER: folder} if folder else {}
+    if job.log_dir:
+        variables.update({watched.LOGS: str(Path(job.log_dir).absolute()), watched.OPENED: "a" if job.append else "w",
+                          watched.ECHO: job.echo})
+    return variables
 
 
-def _split(argv):
-    """The launcher's own words, and those from the script on."""
-    end = 0
-    while end < len(argv) and argv[end].startswith("-") and argv[end] != "-m":
-        end += 1 if "=" in argv[end] or argv[end] in ("-h", "--help") else 2
-    return argv[:end], argv[end:]
+def runs(hosts):
+    """(host, how many) of every run of ranks that follow each other on one host."""
+    return [(host, len(list(ranks))) for host, ranks in groupby(hosts)]
 
 
-def _parser():
-    parser = argparse.ArgumentParser("fleetrun", usage=USAGE, description=ABOUT, allow_abbrev=False,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    def option(*names, **fields):
-        parser.add_argument(*names, **fields)
-
-    option("-np", "-n", "--nproc_per_node", dest="np", type=_count, metavar="N", help="ranks")
-    option("--server_num", type=int, metavar="S", help="ranks that serve")
-    option("--worker_num", "--trainer_num", type=_count, metavar="W", help="ranks that work")
-    option("--servers", "--endpoints", type=_hosts, metavar="IP:PORT,...", help="the servers' labels, to be counted")
-    option("--workers", "--trainers", type=_hosts, metavar="IP:PORT,...", help="the workers' labels, to be counted")
-    option("--gpus", "--selected_gpus", "--devices", type=_words, metavar="0,1,...", help="one rank for each")
-    option("--log_dir", metavar="DIR", help="no effect yet")
-    option("--ips", "--cluster_node_ips", "--node_ip", "--host", type=_hosts, metavar="IP", help="this machine's")
-    for name in ("--start_port", "--started_port", "--http_port", "--print_config", "--log_level", "--run_mode"):
-        option(name, help=argparse.SUPPRESS)  # there are no ports here, and nothing to print
-    return parser
+def _counted(places):
+    return ",".join(f"{host}:{count}" for host, count in places)
 
 
-def _count(text):
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected 1 or more, got {text}")
-    return number
+def _open_mpi(job, found, around, program, names):
+    """``-np N --host a:2,b:2 program``; with hosts that take turns, a part for each turn."""
+    words = []
+    if job.told.rsh:
+        words += (["--mca", "plm_rsh_agent"] if found.version < 5 else ["--prtemca", "plm_ssh_agent"]) + [job.told.rsh]
+    words += mpirun.options(found.family, job.ranks, 0 if job.hosts else around.cores, found.version)
+    for name in names:
+        words += ["-x", name]
+    places = runs(job.hosts)
+    if len(places) == len(set(job.hosts)):
+        return [*words, "-np", str(job.ranks), *(["--host", _counted(places)] if places else []), *program]
+    parts = [["-np", str(count), "--host", f"{host}:{count}", *program] for host, count in places]
+    return [*words, *parts[0], *(word for part in parts[1:] for word in (":", *part))]
 
 
-def _words(text):
-    return [word for word in text.replace(";", ",").split(",") if word]
+def _mpich(job, found, around, program, names):
+    """``-hosts a:2,b:2 -np N program``; hosts that take turns are a map of ranks, or before version 5 come again in the list.
+
+    The map keeps one daemon on each host, without which Slurm refuses; variables are handed on without a word.
+    """
+    words = ["-launcher", "ssh", "-launcher-exec", job.told.rsh] if job.told.rsh else []
+    places, names = runs(job.hosts), list(dict.fromkeys(job.hosts))
+    if len(places) > len(names) and found.version >= 5:
+        places = [(name, job.hosts.count(name)) for name in names]
+        words += ["-rankmap", ",".join(str(names.index(host)) for host in job.hosts)]
+    words += ["-hosts", _counted(places)] if places else []
+    return [*words, "-np", str(job.ranks), *program]
 
 
-def _hosts(text):
-    """A list of host:port or hosts, all of them the same machine, which is taken for this one."""
-    labels = _words(text)
-    hosts = {label.partition(":")[0] for label in labels}
-    if len(hosts) > 1 and not hosts <= LOCAL:
-        raise argparse.ArgumentTypeError(f"{', '.join(sorted(hosts))}: several hosts are not built yet; expected one, "
-                                         "or start the job by mpirun --host ... python -m fleet_mpi SCRIPT.py")
-    return labels
-
-
-def _counts(told, unsaid):
-    """(ranks, servers) from all the ways to say them; what contradicts itself is refused."""
-    servers = _agreed("servers", told.server_num, told.servers)
-    workers = _agreed("workers", told.worker_num, told.workers)
-    ranks = _agreed("ranks", told.np, told.gpus)
-    if servers is None and workers is None:
-        if ranks is None and unsaid is not None:
-            return unsaid
-        if ranks is None:
-            raise UsageError("how many ranks? expected -np N, or --server_num S --worker_num W; fleetrun --help")
-        return ranks, None
-    if servers is not None and workers is None and ranks is not None:
-        workers = ranks - servers
-    if servers is None or workers is None:
-        raise UsageError("--server_num and --worker_num (or -np) belong together; got only one of them")
-    if servers < 1 or workers < 1:
-        raise UsageError(f"expected at least one server and one worker, got {servers} and {workers}; a job without "
-                         "servers is started by -np N")
-    if ranks not in (None, servers + workers):
-        raise UsageError(f"{servers} servers and {workers} workers are {servers + workers} ranks, but {ranks} are "
-                         "asked for; leave one number out")
-    return servers + workers, servers
-
-
-def _agreed(what, number, labels):
-    """A number that may be given as such, as a list, or both."""
-    if number is not None and labels is not None and number != len(labels):
-        raise UsageError(f"{number} {what} are asked for, but {len(labels)} are listed: {','.join(labels)}")
-    return len(labels) if number is None and labels is not None else number
+def _slurm(job, found, around, program, names):
+    """``srun -n N program``: with hosts, a name for every rank; only so does srun keep their order."""
+    words = [f"--mpi={found.plugin}"] if found.plugin else []
+    words += ["--kill-on-bad-exit=1", "--export=ALL", "-n", str(job.ranks)]
+    if around.tasks and job.ranks > around.tasks:
+        words.append("--overcommit")
+    if job.hosts:
+        words += ["--distribution=arbitrary", f"--nodelist={','.join(job.hosts)}"]
+    return [*words, *program]

@@ -5,4 +5,4 @@ import sys
 from fleet_mpi.launch import main
 
 if __name__ == "__main__":
-    sys.exit(main(unsaid=(4, 2)))
+    sys.exit(main(unsaid=(2, 2), log_dir="logs"))

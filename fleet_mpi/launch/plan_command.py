@@ -43,6 +43,13 @@ def main(argv):
     return 0
 
 
+def show(text, servers=0, model=None):
+    """Write what a dry run tells, and after it the table of a saved ``model``, if one is given; returns the exit code."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    return main(["--servers", str(servers), "--model", model]) if servers and model else 0
+
+
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m fleet_mpi plan", description=ABOUT, epilog=HINT,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)

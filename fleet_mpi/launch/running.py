@@ -3,19 +3,22 @@
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
-from fleet_mpi.launch.watched import FIRST, PEER_LOST
+from fleet_mpi.launch.watched import FIRST, LAST_LINES, PEER_LOST, SPOKE, failing, log_name
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 10  # for mpirun to end its ranks, before it is killed itself
+AFTER_FAILURE_S = 10  # for mpirun to end the others when a rank has failed: MPICH's forgets those of other hosts
+PREEMPTED = 75  # no failure: the others may still be saving
 OWN_SIGNAL_S = 1  # for mpirun to act on the Ctrl-C that a terminal sends to both, before it is told again
 
 
-def run(command, environ):
+def run(command, environ, folder=None):
     """Run mpirun with this process's stdin, stdout and stderr; returns (its code, the signal that ended it or None).
 
-    A signal to this process ends the job. USR1 is passed on: it asks for a checkpoint.
+    Where a note in ``folder`` says that a rank has failed, mpirun has a few seconds to end the others. A signal to this process ends the job. USR1 is passed on: it asks for a checkpoint.
     """
     asked, jobs, before = [], [], {}
 
@@ -28,7 +31,7 @@ def run(command, environ):
             before[number] = signal.signal(number, lambda got, frame: asked.append(got))
         before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, pass_on)
         jobs.append(subprocess.Popen(command, env=environ))
-        return _wait(jobs[0], asked), asked[0] if asked else None
+        return _wait(jobs[0], asked, folder), asked[0] if asked else None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -36,12 +39,16 @@ def run(command, environ):
             jobs[0].kill()
 
 
-def _wait(job, asked):
-    """The code of mpirun, which is told to end when this process is."""
-    code = None
+def _wait(job, asked, folder):
+    """The code of mpirun, which is told to end when this process is, or when it does not end after a failure."""
+    code = failed_at = None
     while code is None and not asked:
         code = _ended(job, 0.1)
-    if code is None and asked[0] == signal.SIGINT:
+        if failed_at is None and folder and first_code(folder) not in (None, PREEMPTED):
+            failed_at = time.monotonic()
+        if failed_at is not None and time.monotonic() > failed_at + AFTER_FAILURE_S:
+            break
+    if code is None and asked[:1] == [signal.SIGINT]:
         code = _ended(job, OWN_SIGNAL_S)
     if code is None:
         job.send_signal(signal.SIGTERM)
@@ -50,6 +57,12 @@ def _wait(job, asked):
         job.kill()
         code = job.wait()
     return code
+
+
+def first_code(folder):
+    """What the first rank that failed ended with, by its note; None where there is none."""
+    note = Path(folder, FIRST)
+    return int(note.read_text()) if note.exists() else None
 
 
 def _ended(job, seconds):
@@ -69,10 +82,31 @@ def exit_code(code, ended_by, folder):
         return 128 + ended_by
     if code == 0:
         return 0
-    note = Path(folder, FIRST)
-    if note.exists():
-        return int(note.read_text())
+    noted = first_code(folder)
+    if noted is not None:
+        return noted
     return PEER_LOST if code < 0 or code in (signal.SIGKILL, 128 + signal.SIGKILL) else code
+
+
+def last_line(job, code, ended_by, folder, since=0):
+    """What the launcher says at the end of a job that has logs and failed; nothing of others.
+
+    Where the first rank that failed was killed before it could be heard, its last words are looked for in the logs that
+    were written ``since`` this job started.
+    """
+    if not code or ended_by is not None or not job.log_dir:
+        return ""
+    ending = f"fleet_mpi: the job ended with code {code}; what ranks wrote is in {job.log_dir}\n"
+    if Path(folder, SPOKE).exists() or job.echo == "all":
+        return ending
+    for role, number in job.roles:
+        path = Path(job.log_dir, log_name(role, str(number)))
+        text = path.read_bytes()[-(1 << 14):] if path.exists() and path.stat().st_mtime > since else b""
+        if failing(text):
+            lines = text.decode(errors="replace").splitlines()[-LAST_LINES:]
+            return f"fleet_mpi: {role} {number} failed; the last words in {path}:\n" + "".join(
+                f"    {line}\n" for line in lines) + ending
+    return ending
 
 
 def cores():

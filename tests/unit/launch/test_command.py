@@ -1,106 +1,143 @@
-"""From the words on the command line to mpirun's words: a table of each."""
+"""From jobs to the words of each launcher: a table. What runs on real hosts is in tests/mpi/test_launcher.py."""
 
 import pytest
 
-from fleet_mpi.errors import UsageError
 from fleet_mpi.launch import watched
-from fleet_mpi.launch.command import Job, command_line, environment, parse
-from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI, Mpirun
+from fleet_mpi.launch.command import command, told
+from fleet_mpi.launch.job import Allocation, parse
+from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI, SLURM, Launcher
 
-WATCHED = ["py", "-I", "-S", watched.__file__, "py", "-m", "fleet_mpi"]
+OPEN_5, OPEN_4 = Launcher("mpirun", OPEN_MPI, 5), Launcher("mpirun", OPEN_MPI, 4)
+MPICH_5, MPICH_4 = Launcher("mpiexec", MPICH, 5), Launcher("mpiexec", MPICH, 4)
+SRUN, SRUN_PMIX = Launcher("srun", SLURM, 0, "pmi2"), Launcher("srun", SLURM, 0, "pmix")
+PROGRAM = f"py -I -S {watched.__file__} py -m fleet_mpi train.py -x"
+
+BLOCKS = "--ips a,b --nproc_per_node 2"
+TURNS = "--servers a:1,b:1 --workers a,b"
+UNEVEN = "--servers a:1 --workers b,b"
 
 
-@pytest.mark.parametrize("words, ranks, servers, script", (
-    ("-np 4 train.py", 4, None, "train.py"),
-    ("-n 4 train.py --epochs 3", 4, None, "train.py --epochs 3"),
-    ("-np 2 -m pkg.train -np 3", 2, None, "-m pkg.train -np 3"),
-    ("--server_num 1 --worker_num 2 train.py", 3, 1, "train.py"),
-    ("--server_num=1 --worker_num=2 train.py --server_num=9", 3, 1, "train.py --server_num=9"),
-    ("-np 5 --server_num 2 train.py", 5, 2, "train.py"),
-    ("-np 3 --server_num 1 --worker_num 2 train.py", 3, 1, "train.py"),
-    ("--servers=127.0.0.1:6170,127.0.0.1:6171 --workers=127.0.0.1:6172 train.py", 3, 2, "train.py"),
-    ("--servers=127.0.0.1:6170 --server_num=1 --worker_num 1 train.py", 2, 1, "train.py"),
-    ("--endpoints 127.0.0.1:1,127.0.0.1:2 --start_port 6170 --worker_num 2 train.py", 4, 2, "train.py"),
-    ("--nproc_per_node=2 train.py", 2, None, "train.py"),
-    ("--gpus=0,1,2 train.py", 3, None, "train.py"),
-    ("--ips 127.0.0.1 --gpus 0,1 train.py", 2, None, "train.py"),
+def line(words, found, around=Allocation(8), environ=()):
+    """The command's words; the program as PROGRAM, and -x NAME left out where they are not looked at."""
+    made = command(parse([*words.split(), "train.py", "-x"], around), found, around, "py", dict(environ), root=False)
+    return " ".join(made.words).replace(PROGRAM, "PROGRAM")
+
+
+@pytest.mark.parametrize("words, found, cores, made", (
+    ("-np 1", OPEN_5, 8, "mpirun --map-by :OVERSUBSCRIBE --bind-to none -np 1 PROGRAM"),
+    ("-np 2", OPEN_5, 8, "mpirun --map-by :OVERSUBSCRIBE --bind-to none -np 2 PROGRAM"),
+    ("-np 4", OPEN_5, 8, "mpirun --map-by :OVERSUBSCRIBE -np 4 PROGRAM"),
+    ("-np 9", OPEN_5, 8, "mpirun --map-by :OVERSUBSCRIBE --bind-to none -np 9 PROGRAM"),
+    ("-np 4", OPEN_4, 8, "mpirun --oversubscribe -np 4 PROGRAM"),
+    ("-np 2", OPEN_4, 8, "mpirun --oversubscribe --bind-to none -np 2 PROGRAM"),
+    ("-np 9", MPICH_5, 8, "mpiexec -np 9 PROGRAM"),
+    ("-np 9", SRUN, 8, "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 9 PROGRAM"),
+    ("-np 9", SRUN_PMIX, 8, "srun --mpi=pmix --kill-on-bad-exit=1 --export=ALL -n 9 PROGRAM"),
+    ("--gpus 0,1,2", OPEN_5, 8, "mpirun --map-by :OVERSUBSCRIBE -np 3 PROGRAM"),
+    ("--server_num 1 --worker_num 2", MPICH_4, 8, "mpiexec -np 3 PROGRAM"),
+    ("--ips 10.0.0.1 --nproc_per_node 2", MPICH_5, 8, "mpiexec -np 2 PROGRAM"),
 ))
-def test_words_make_a_job(words, ranks, servers, script):
-    assert parse(words.split()) == Job(ranks, servers, tuple(script.split()))
+def test_a_job_on_one_machine(words, found, cores, made):
+    assert line(words, found, Allocation(cores)) == made
 
 
-def test_counts_that_are_not_said_may_have_been_agreed_on():
-    assert parse(["train.py"], unsaid=(4, 2)) == Job(4, 2, ("train.py",))
-    assert parse(["-np", "3", "train.py"], unsaid=(4, 2)) == Job(3, None, ("train.py",))
-
-
-def test_a_log_folder_that_stays_empty_is_spoken_of():
-    note, = parse(["-np", "1", "--log_dir=logs", "train.py"]).notes
-    assert "--log_dir" in note
-
-
-@pytest.mark.parametrize("words, said", (
-    ("train.py", "how many ranks"),
-    ("-np 2", "no script"),
-    ("-np 2 -m", "no script"),
-    ("--server_num 1 train.py", "belong together"),
-    ("--worker_num 1 train.py", "belong together"),
-    ("--server_num 2 -np 2 train.py", "at least one server and one worker, got 2 and 0"),
-    ("--server_num=0 --worker_num=2 train.py", "got 0 and 2; a job without servers is started by -np N"),
-    ("-np 4 --server_num 1 --worker_num 2 train.py", "1 servers and 2 workers are 3 ranks, but 4"),
-    ("--servers 127.0.0.1:1 --server_num 2 --worker_num 2 train.py", "2 servers are asked for, but 1 are listed"),
+@pytest.mark.parametrize("words, found, made", (
+    (BLOCKS, OPEN_5, "mpirun --map-by :OVERSUBSCRIBE --bind-to none X -np 4 --host a:2,b:2 PROGRAM"),
+    (BLOCKS, OPEN_4, "mpirun --oversubscribe --bind-to none X -np 4 --host a:2,b:2 PROGRAM"),
+    (BLOCKS, MPICH_5, "mpiexec -hosts a:2,b:2 -np 4 PROGRAM"),
+    (BLOCKS, MPICH_4, "mpiexec -hosts a:2,b:2 -np 4 PROGRAM"),
+    (BLOCKS, SRUN, "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 4 --distribution=arbitrary --nodelist=a,a,b,b PROGRAM"),
+    (UNEVEN, OPEN_5, "mpirun --map-by :OVERSUBSCRIBE --bind-to none X -np 3 --host a:1,b:2 PROGRAM"),
+    (UNEVEN, MPICH_5, "mpiexec -hosts a:1,b:2 -np 3 PROGRAM"),
+    (UNEVEN, SRUN_PMIX,
+     "srun --mpi=pmix --kill-on-bad-exit=1 --export=ALL -n 3 --distribution=arbitrary --nodelist=a,b,b PROGRAM"),
+    (TURNS, OPEN_5, "mpirun --map-by :OVERSUBSCRIBE --bind-to none X -np 1 --host a:1 PROGRAM : -np 1 --host b:1 PROGRAM "
+                    ": -np 1 --host a:1 PROGRAM : -np 1 --host b:1 PROGRAM"),
+    (TURNS, MPICH_5, "mpiexec -rankmap 0,1,0,1 -hosts a:2,b:2 -np 4 PROGRAM"),
+    (TURNS, MPICH_4, "mpiexec -hosts a:1,b:1,a:1,b:1 -np 4 PROGRAM"),
+    (TURNS, SRUN, "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 4 --distribution=arbitrary --nodelist=a,b,a,b PROGRAM"),
+    (f"--rsh /bin/own {UNEVEN}", OPEN_5,
+     "mpirun --prtemca plm_ssh_agent /bin/own --map-by :OVERSUBSCRIBE --bind-to none X -np 3 --host a:1,b:2 PROGRAM"),
+    (f"--rsh /bin/own {UNEVEN}", OPEN_4,
+     "mpirun --mca plm_rsh_agent /bin/own --oversubscribe --bind-to none X -np 3 --host a:1,b:2 PROGRAM"),
+    (f"--rsh /bin/own {UNEVEN}", MPICH_5, "mpiexec -launcher ssh -launcher-exec /bin/own -hosts a:1,b:2 -np 3 PROGRAM"),
 ))
-def test_what_cannot_be_meant_is_refused(words, said):
-    with pytest.raises(UsageError, match=said):
-        parse(words.split())
+def test_a_job_on_several_hosts_keeps_the_order_of_ranks(words, found, made):
+    words = line(words, found).split()
+    while "-x" in words:
+        at = words.index("-x")
+        words[at:at + 2] = [] if words[at - 1] == "X" else ["X"]
+    assert " ".join(words) == made
 
 
-@pytest.mark.parametrize("words, said", (
-    ("-np 0 train.py", "expected 1 or more, got 0"),
-    ("-np two train.py", "two"),
-    ("--servers=10.0.0.1:1,10.0.0.2:1 --worker_num 1 train.py", "10.0.0.1, 10.0.0.2: several hosts are not built"),
-    ("--no_such_option 1 train.py", "--no_such_option"),
-))
-def test_a_wrong_option_is_shown_with_the_usage(words, said, capsys):
-    with pytest.raises(SystemExit) as ended:
-        parse(words.split())
-    told = capsys.readouterr()
-    assert ended.value.code == 2 and said in told.err and "fleetrun -np N" in told.err and told.out == ""
+def test_open_mpi_hands_variables_on_to_other_hosts_by_name():
+    environ = {"FLAGS_rpc_deadline": "7", "PYTHONPATH": "/x", "SECRET": "s", "HOME": "/home"}
+    handed = line(UNEVEN, OPEN_5, environ=environ).split(" -np ")[0].split(" -x ")[1:]
+    assert handed == sorted(handed) and {"FLAGS_rpc_deadline", "PYTHONPATH", "PADDLE_TRAINER_ENDPOINTS",
+                                         "FLEET_MPI_LAUNCH_SERVERS"} <= set(handed)
+    assert not {"SECRET", "HOME"} & set(handed)
+    assert "-x" not in line("--server_num 1 --worker_num 2", OPEN_5, environ=environ).replace(PROGRAM, "").split()[:-1]
 
 
-@pytest.mark.parametrize("family, ranks, cores, options", (
-    (OPEN_MPI, 1, 8, "--map-by :OVERSUBSCRIBE --bind-to none"),
-    (OPEN_MPI, 2, 8, "--map-by :OVERSUBSCRIBE --bind-to none"),
-    (OPEN_MPI, 4, 8, "--map-by :OVERSUBSCRIBE"),
-    (OPEN_MPI, 9, 8, "--map-by :OVERSUBSCRIBE --bind-to none"),
-    (MPICH, 2, 8, ""),
-    (MPICH, 9, 8, ""),
-))
-def test_a_job_makes_a_command_line(family, ranks, cores, options):
-    line = command_line(Job(ranks, None, ("train.py", "-x")), Mpirun("/bin/mpirun", family), "py", cores)
-    assert line == ["/bin/mpirun", *options.split(), "-np", str(ranks), *WATCHED, "train.py", "-x"]
+def test_nodes_of_a_slurm_job_are_the_hosts_of_a_collective_one():
+    around = Allocation(8, nodes=("n1", "n2"), tasks=2)
+    assert line("--nproc_per_node 2", SRUN, around) == (
+        "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 4 --overcommit --distribution=arbitrary "
+        "--nodelist=n1,n1,n2,n2 PROGRAM")
+    assert line("--nproc_per_node 2 --nnodes 1", MPICH_5, around) == "mpiexec -np 2 PROGRAM"
+    assert line("-np 2", MPICH_5, around) == "mpiexec -np 2 PROGRAM"
 
 
-def test_ranks_get_the_launchers_environment_and_are_told_who_serves():
-    found = Mpirun("/bin/mpirun", MPICH)
-    assert environment(Job(2, None, ("t.py",)), found, {"A": "1"}, "/dir") == {"A": "1", "FLEET_MPI_LAUNCH_DIR": "/dir"}
-    told = environment(Job(3, 1, ("t.py",)), found, {"FLEET_MPI_SERVERS": "9"}, "/dir")
-    assert told["FLEET_MPI_SERVERS"] == "1"
+def added(words, found=MPICH_5, environ=(), **more):
+    """The variables that a command needs."""
+    return command(parse([*words.split(), "train.py"]), found, Allocation(8), "py", dict(environ), **more).added
+
+
+def test_ranks_of_a_plain_job_are_told_only_where_notes_go():
+    assert added("-np 2", folder="/dir") == {"FLEET_MPI_LAUNCH_DIR": "/dir"}
+
+
+def test_ranks_with_servers_are_told_who_serves(tmp_path):
+    assert added(f"--server_num 1 --worker_num 2 --log_dir {tmp_path}") == {
+        "FLEET_MPI_LAUNCH_SERVERS": "1", "FLEET_MPI_SERVERS": "1", "PADDLE_PSERVERS_IP_PORT_LIST": "127.0.0.1:6170",
+        "PADDLE_TRAINER_ENDPOINTS": "127.0.0.1:6171,127.0.0.1:6172", "PADDLE_TRAINERS_NUM": "2",
+        "FLEET_MPI_LAUNCH_LOGS": str(tmp_path), "FLEET_MPI_LAUNCH_OPENED": "w", "FLEET_MPI_LAUNCH_ECHO": "all"}
+
+
+def test_ranks_of_a_collective_job_are_told_their_devices(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert added("--gpus 0,1") == {
+        "FLEET_MPI_LAUNCH_SERVERS": "0", "PADDLE_TRAINER_ENDPOINTS": "127.0.0.1:6170,127.0.0.1:6171",
+        "PADDLE_TRAINERS_NUM": "2", "FLEET_MPI_LAUNCH_DEVICES": "0;1", "FLEET_MPI_LAUNCH_PER_NODE": "2",
+        "FLEET_MPI_LAUNCH_LOGS": str(tmp_path / "log"), "FLEET_MPI_LAUNCH_OPENED": "a", "FLEET_MPI_LAUNCH_ECHO": "first"}
+    assert told(parse(["--gpus", "0,1", "train.py"])).keys() < added("--gpus 0,1").keys()
 
 
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 NO_FABRIC = {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
 
 
-@pytest.mark.parametrize("environ, root, added", (
-    ({}, False, NO_FABRIC),
-    ({}, True, {**NO_FABRIC, **ROOT}),
-    ({"OMPI_MCA_pml": "ucx"}, False, {}),
-    ({"OMPI_MCA_btl": "tcp,self"}, True, ROOT),
-    ({"SLURM_JOB_NUM_NODES": "2"}, False, {}),
-    ({"SLURM_JOB_NUM_NODES": "1"}, False, NO_FABRIC),
-), ids=("user", "root", "fabric chosen", "transport chosen", "several nodes", "one node"))
-def test_open_mpi_is_told_what_it_needs_unless_the_user_has_said_otherwise(environ, root, added):
-    environ = {"HOME": "/home", **environ}
-    made = environment(Job(2, None, ("t.py",)), Mpirun("/bin/mpirun", OPEN_MPI), environ, "/dir", root)
-    assert made == {**environ, "FLEET_MPI_LAUNCH_DIR": "/dir", **added}
+@pytest.mark.parametrize("words, environ, root, expected", (
+    ("-np 2", {}, False, NO_FABRIC),
+    ("-np 2", {}, True, {**NO_FABRIC, **ROOT}),
+    ("-np 2", {"OMPI_MCA_pml": "ucx"}, False, {}),
+    ("-np 2", {"OMPI_MCA_btl": "tcp,self"}, True, ROOT),
+    ("-np 2", {"SLURM_JOB_NUM_NODES": "2"}, False, {}),
+    ("-np 2", {"SLURM_JOB_NUM_NODES": "1"}, False, NO_FABRIC),
+    ("--ips a,b -np 2 --log_dir=", {}, False, {}),
+), ids=("user", "root", "fabric chosen", "transport chosen", "several nodes", "one node", "several hosts"))
+def test_open_mpi_is_told_what_it_needs_unless_the_user_has_said_otherwise(words, environ, root, expected):
+    made = added(words, OPEN_5, {"HOME": "/home", **environ}, root=root)
+    assert {name: value for name, value in made.items() if name.startswith("OMPI")} == expected
+
+
+def test_srun_needs_no_leave_for_root_but_open_mpis_ranks_need_its_way_of_speaking():
+    made = added("-np 2", SRUN_PMIX, root=True)
+    assert made == {**NO_FABRIC, "PMIX_SECURITY_MODE": "native", "PMIX_GDS_MODULE": "hash"}
+    assert added("-np 2", SRUN, root=True) == {}
+
+
+def test_a_command_is_shown_as_a_shell_would_take_it():
+    made = command(parse(["-np", "1", "train.py", "a b"]), MPICH_5, Allocation(1), "py", {}, "/my dir")
+    assert made.text().startswith("env FLEET_MPI_LAUNCH_DIR='/my dir' mpiexec -np 1 py ")
+    assert made.text().endswith("train.py 'a b'")

@@ -1,19 +1,22 @@
 """The launcher's entry: errors are sentences, and a rank that starts it becomes the script."""
 
 import os
+import runpy
 import sys
 
 import pytest
 
 import fleet_mpi.launch
 from fleet_mpi.launch import main
+from fleet_mpi.launch.mpirun import MPICH, Launcher
 
 
 @pytest.fixture(autouse=True)
 def outside_a_job(monkeypatch):
     """No trace of a mpirun around the tests."""
-    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLEET_MPI_SERVERS"):
-        monkeypatch.delenv(name, raising=False)
+    for name in list(os.environ):
+        if name.startswith(("OMPI_COMM_WORLD", "PMI", "SLURM", "FLEET_MPI_", "PADDLE_", "TRAINING_ROLE", "POD_IP")):
+            monkeypatch.delenv(name)
 
 
 def test_an_error_is_a_sentence_and_its_exit_code(capsys):
@@ -47,19 +50,22 @@ def became(monkeypatch):
         lines.append(words)
         raise Became
     monkeypatch.setattr(os, "execv", execv)
-    monkeypatch.setattr(fleet_mpi.launch.mpirun, "find_mpirun", lambda: pytest.fail("no job is to be started"))
+    monkeypatch.setattr(fleet_mpi.launch.mpirun, "find_launcher", lambda name: pytest.fail("no job is to be started"))
     yield lines, Became
 
 
-@pytest.mark.parametrize("name", ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))
-def test_in_a_rank_it_becomes_the_script(name, monkeypatch, became):
+@pytest.mark.parametrize("variables", (
+    {"OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_RANK": "2"}, {"PMI_SIZE": "3", "PMI_RANK": "2"},
+    {"SLURM_STEP_NUM_TASKS": "3", "PMIX_RANK": "2"}))
+def test_in_a_rank_it_becomes_the_script(variables, monkeypatch, became):
     lines, raised = became
-    monkeypatch.setenv(name, "3")
-    monkeypatch.setenv("FLEET_MPI_SERVERS", "")
+    environ = dict(os.environ, **variables, FLEET_MPI_SERVERS="", POD_IP="strange")
+    monkeypatch.setattr(os, "environ", environ)
     with pytest.raises(raised):
         main(["--server_num", "1", "--worker_num", "2", "-m", "train", "-x"])
     assert lines == [[sys.executable, "-m", "fleet_mpi", "-m", "train", "-x"]]
-    assert os.environ["FLEET_MPI_SERVERS"] == "1"
+    assert environ["FLEET_MPI_SERVERS"] == "1" and environ["TRAINING_ROLE"] == "TRAINER"
+    assert environ["PADDLE_TRAINER_ID"] == "1" and "POD_IP" not in environ
 
 
 def test_in_a_job_of_another_size_it_refuses(monkeypatch, became, capsys):
@@ -67,3 +73,59 @@ def test_in_a_job_of_another_size_it_refuses(monkeypatch, became, capsys):
     assert main(["-np", "3", "-m", "train"]) == 3
     assert "is to start 3 ranks, but runs in a job of 4" in capsys.readouterr().err
     assert became[0] == []
+
+
+@pytest.fixture
+def started(monkeypatch, tmp_path):
+    """Launch in a folder with ``train.py``; the command lines and folders that jobs would have had. They all fail."""
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fleet_mpi.launch.mpirun, "find_launcher", lambda name: Launcher(name, MPICH))
+    jobs = []
+
+    def run(words, environ, folder):
+        jobs.append((words, environ, folder))
+        return 9, None
+    monkeypatch.setattr(fleet_mpi.launch.running, "run", run)
+    return jobs
+
+
+def test_a_collective_job_shows_its_beginning_and_keeps_its_labels(started, capsys, tmp_path):
+    assert main(["--gpus=0,1", "train.py"]) == 4
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.startswith("-----------  Configuration Arguments -----------\ngpus: 0,1\n")
+    assert told.err.endswith("fleet_mpi: the job ended with code 4; what ranks wrote is in log\n")
+    assert (tmp_path / "log" / "endpoints.log").read_text().split()[1:] == ["127.0.0.1:6170", "127.0.0.1:6171"]
+    (_, environ, folder), = started
+    assert environ["FLEET_MPI_LAUNCH_DIR"] == folder and not os.path.exists(folder)
+
+
+def test_notes_lie_with_the_logs_where_ranks_are_elsewhere(started, tmp_path):
+    main(["--ips", "a,b", "--gpus", "0", "train.py"])
+    main(["--ips", "a", "--gpus", "0", "train.py"])
+    folders = [os.path.dirname(folder) for _, _, folder in started]
+    assert folders[0] == str(tmp_path / "log") and folders[1] != folders[0]
+    assert not list((tmp_path / "log").glob(".fleet*"))
+
+
+def test_a_plain_job_makes_no_folder_and_shows_nothing(started, capsys, tmp_path):
+    assert main(["-np", "2", "train.py"]) == 4
+    assert capsys.readouterr().err == "" and [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_a_flag_without_effect_is_spoken_of(started, capsys):
+    main(["-np", "2", "--master", "h:1", "train.py"])
+    assert "fleet_mpi: --master has no effect: ranks of MPI find each other\n" in capsys.readouterr().err
+
+
+def test_logs_that_cannot_be_written_are_a_sentence(started, capsys):
+    assert main(["--gpus", "0", "--log_dir", "train.py", "train.py"]) == 3
+    assert "say another by --log_dir" in capsys.readouterr().err and started == []
+
+
+def test_launch_ps_starts_two_servers_and_two_workers_with_logs_of_its_own(started, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["launch_ps", "train.py"])
+    with pytest.raises(SystemExit):
+        runpy.run_module("fleet_mpi.launch.launch_ps", run_name="__main__")
+    (words, environ, _), = started
+    assert words[:3] == ("mpirun", "-np", "4") and environ["FLEET_MPI_SERVERS"] == "2" and (tmp_path / "logs").is_dir()

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from fleet_mpi.launch import watched
-from fleet_mpi.launch.running import cores, exit_code, run
+from fleet_mpi.launch import running, watched
+from fleet_mpi.launch.job import parse
+from fleet_mpi.launch.running import cores, exit_code, last_line, run
 
 
 def test_the_code_of_the_command_comes_back():
@@ -65,3 +66,49 @@ def test_the_code_of_the_job(code, ended_by, note, result, tmp_path):
 
 def test_cores_are_those_of_this_process():
     assert 1 <= cores() <= os.cpu_count()
+
+
+def test_a_job_that_goes_on_after_a_rank_has_failed_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "AFTER_FAILURE_S", 0.2)
+    (tmp_path / watched.FIRST).write_text("7")
+    assert run(["sleep", "60"], dict(os.environ), str(tmp_path)) == (-signal.SIGTERM, None)
+
+
+def test_a_job_whose_rank_was_preempted_may_go_on_saving(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "AFTER_FAILURE_S", 0)
+    (tmp_path / watched.FIRST).write_text("75")
+    assert run(["sleep", "0.5"], dict(os.environ), str(tmp_path)) == (0, None)
+
+
+@pytest.fixture
+def failed(tmp_path):
+    """A collective job that has failed, with logs; its folder of notes is empty."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "workerlog.0").write_text("all is well\n")
+    (tmp_path / "workerlog.1").write_text("first\nAbort(85) on node 1 (rank 1 in comm 0): called\n")
+    return parse(["--gpus", "0,1", "--log_dir", str(tmp_path), "train.py"]), tmp_path / "notes"
+
+
+def test_words_that_no_rank_could_say_are_found_in_the_logs(failed):
+    job, folder = failed
+    text = last_line(job, 85, None, folder)
+    assert text.startswith("fleet_mpi: worker 1 failed; the last words in") and "    first\n" in text
+    assert text.endswith(f"the job ended with code 85; what ranks wrote is in {job.log_dir}\n")
+
+
+def test_words_of_an_earlier_job_are_not_taken_for_this_ones(failed):
+    job, folder = failed
+    later = os.stat(os.path.join(job.log_dir, "workerlog.1")).st_mtime + 1
+    assert "Abort" not in last_line(job, 85, None, folder, later)
+
+
+def test_words_that_a_rank_has_said_are_not_said_again(failed):
+    job, folder = failed
+    (folder / watched.SPOKE).write_text("1")
+    assert last_line(job, 85, None, folder).startswith("fleet_mpi: the job ended with code 85")
+
+
+def test_nothing_is_said_of_jobs_that_did_not_fail_or_keep_no_logs(failed):
+    job, folder = failed
+    assert last_line(job, 0, None, folder) == last_line(job, 130, signal.SIGINT, folder) == ""
+    assert last_line(parse(["-np", "2", "train.py"]), 85, None, folder) == ""

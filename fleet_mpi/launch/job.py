@@ -1,0 +1,262 @@
+"""From the words after ``fleetrun`` to a job: who there is, where everyone runs, and where the output goes.
+
+Plain functions of the words and of what is around (``Allocation``). Knows no MPI.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.launch import flags
+
+LOCAL = ("127.0.0.1", "localhost")
+FIRST_PORT = 6170
+PS, COLLECTIVE, MPI = "ps", "collective", "mpi"
+
+
+class Allocation(NamedTuple):
+    """What a job finds around it: this machine's cores and GPUs, and the nodes and tasks of the Slurm job, if any."""
+
+    cores: int = 1
+    gpus: tuple = ()
+    nodes: tuple = ()
+    tasks: int = 0
+
+
+class Job(NamedTuple):
+    """What is to be started.
+
+    ``kind``: PS (``servers`` first ranks serve), COLLECTIVE (all work), or MPI (roles are the script's business).
+    ``hosts``: the host of every rank; empty where all run on this machine, or where the launcher of MPI spreads them.
+    ``server_labels`` and ``worker_labels``: host:port of each, empty in kind MPI. ``devices``: of every worker, as text.
+    """
+
+    kind: str
+    ranks: int
+    servers: int
+    script: tuple
+    hosts: tuple = ()
+    server_labels: tuple = ()
+    worker_labels: tuple = ()
+    devices: tuple = ()
+    per_node: int = 0
+    log_dir: str = ""
+    append: bool = False
+    echo: str = "all"
+    told: Any = None
+    given: tuple = ()
+
+    @property
+    def roles(self):
+        """(role, number) of every rank; in kind MPI there is no more to say than "rank"."""
+        if self.kind == MPI:
+            return [("rank", rank) for rank in range(self.ranks)]
+        return [("server", rank) if rank < self.servers else ("worker", rank - self.servers) for rank in range(self.ranks)]
+
+    @property
+    def shows(self):
+        """Whether the arguments and variables are shown at the start."""
+        return (self.kind != MPI) if self.told.print_config is None else self.told.print_config
+
+
+def parse(argv, around=Allocation(), environ=None, unsaid=None, log_dir="log"):
+    """The job that a command line asks for. Words after the script (or ``-m module``) are the script's own.
+
+    ``unsaid``: (servers, workers) where the words say nothing; ``log_dir``: where they do not say another.
+    """
+    ours, script = flags.split(argv)
+    told = flags.read(ours)
+    if not script or script == ["-m"]:
+        raise UsageError("no script to run; fleetrun --help")
+    kind = _kind(told, unsaid, around)
+    make = {PS: _with_servers, COLLECTIVE: _collective, MPI: _plain}[kind]
+    job = make(told, around, environ or {}, unsaid)
+    folder = told.log_dir if told.log_dir is not None else "" if kind == MPI else log_dir
+    return job._replace(script=tuple(script), told=told, given=flags.given(ours), log_dir=folder,
+                        append=kind != PS and not told.log_overwrite,
+                        echo=told.echo or ("first" if kind == COLLECTIVE else "all"))
+
+
+def _kind(told, unsaid, around):
+    asked = (told.run_mode or "").lower()
+    if asked not in ("", PS, COLLECTIVE):
+        raise NotBuilt(f"--run_mode {told.run_mode}: expected collective or ps; others are not built")
+    speaks_of_servers = told.server_num is not None or told.servers
+    if asked == COLLECTIVE and speaks_of_servers:
+        raise UsageError("--run_mode collective: a collective job has no servers; leave --server_num and --servers out")
+    if asked:
+        return asked
+    if speaks_of_servers or told.worker_num is not None or told.workers:
+        return PS
+    if told.ips or told.gpus is not None or told.nproc_per_node or told.nnodes:
+        return COLLECTIVE
+    if told.np:
+        return MPI
+    return PS if unsaid else COLLECTIVE if around.gpus else MPI
+
+
+def _plain(told, around, environ, unsaid):
+    ranks = told.np or around.tasks
+    if not ranks:
+        raise UsageError("how many ranks? expected -np N, --gpus 0,1, or --server_num S --worker_num W; fleetrun --help")
+    return Job(MPI, ranks, 0, ())
+
+
+def _collective(told, around, environ, unsaid):
+    hosts = [_host(name) for name in flags.words(told.ips)]
+    hosts = _nodes(told, sorted(hosts) if told.sort_ip else hosts, around)
+    devices = _devices(told.gpus, around, environ)
+    per_node = told.nproc_per_node or (_shared_out(told.np, hosts) if told.np else len(devices))
+    if not per_node:
+        raise UsageError("how many ranks? expected --gpus 0,1, --nproc_per_node N or -np N; fleetrun --help")
+    ranks = per_node * len(hosts)
+    if told.np not in (None, ranks):
+        raise UsageError(f"{per_node} ranks on each of {len(hosts)} host(s) are {ranks}, but -np asks for {told.np}; leave "
+                         "one number out")
+    where = tuple(host for host in hosts for _ in range(per_node))
+    labels = _labels([""] * ranks, where, _first_port(told, environ))
+    return Job(COLLECTIVE, ranks, 0, (), where if len(set(where)) > 1 else (), (), labels,
+               _dealt(devices, per_node, told) * len(hosts), per_node)
+
+
+def _with_servers(told, around, environ, unsaid):
+    listed = flags.words(told.servers), flags.words(told.workers)
+    servers, workers = _counts(told, *listed, unsaid)
+    if told.nnodes not in (None, "1") or told.ips and len(set(flags.words(told.ips))) > 1:
+        raise UsageError("--nnodes and --ips are of collective jobs; the hosts of a job with servers are those of "
+                         "--servers HOST:PORT,... and --workers HOST,..., or the nodes of the Slurm job")
+    named = [*(listed[0] or [""] * servers), *(listed[1] or [""] * workers)]
+    where = _places(named)
+    labels = _labels(named, where, _first_port(told, environ))
+    _refuse_twins(labels)
+    devices, seen = _devices(told.gpus, around, environ) if told.gpus else (), {}
+    own = tuple(devices[_next(seen, host) % len(devices)] for host in where[servers:]) if devices else ()
+    return Job(PS, servers + workers, servers, (), where if len(set(where)) > 1 else (), labels[:servers],
+               labels[servers:], own)
+
+
+def _next(seen, host):
+    """How many of this host came before."""
+    seen[host] = seen.get(host, -1) + 1
+    return seen[host]
+
+
+def _nodes(told, hosts, around):
+    """The hosts of a collective job, each once; this machine where none are said."""
+    if len(set(hosts)) != len(hosts):
+        raise UsageError(f"--ips {told.ips}: the same host twice; say --nproc_per_node for more ranks on each")
+    if told.nnodes is not None and not told.nnodes.isdecimal():
+        raise NotBuilt(f"--nnodes {told.nnodes}: expected a number; a job cannot change its size while it runs")
+    asked = int(told.nnodes or 0)
+    if hosts and asked not in (0, len(hosts)):
+        raise UsageError(f"--nnodes {asked}, but --ips lists {len(hosts)} hosts: {told.ips}; leave one out")
+    hosts = hosts or list(around.nodes)
+    if asked > max(1, len(hosts)):
+        raise UsageError(f"--nnodes {asked}: which hosts? expected --ips with as many, or a Slurm job of as many nodes "
+                         f"(this is one of {len(around.nodes)}); one launcher starts the ranks of all")
+    return hosts[:asked or None] or [LOCAL[0]]
+
+
+def _shared_out(ranks, hosts):
+    if ranks % len(hosts):
+        raise UsageError(f"-np {ranks} on {len(hosts)} hosts: expected a multiple, since every host of a collective job "
+                         "has the same number of ranks")
+    return ranks // len(hosts)
+
+
+def _devices(text, around, environ):
+    """The devices asked for, else all there are, as numbers among those that this process may use."""
+    asked = flags.words(text) or list(around.gpus)
+    if any(not word.isdecimal() for word in asked):
+        raise UsageError(f"--gpus {text}: expected numbers such as 0,1")
+    if len(set(asked)) != len(asked):
+        raise UsageError(f"--gpus {text}: the same device twice; say --nproc_per_node for more ranks than devices")
+    visible = [word for word in flags.words(environ.get("CUDA_VISIBLE_DEVICES")) if word.isdecimal()]
+    if not (visible and flags.words(text)):
+        return tuple(asked)
+    missing = sorted(set(asked) - set(visible))
+    if missing:
+        raise UsageError(f"--gpus {text}: {', '.join(missing)} not among CUDA_VISIBLE_DEVICES={','.join(visible)}")
+    return tuple(str(visible.index(word)) for word in asked)
+
+
+def _dealt(devices, per_node, told):
+    """What each rank of a host gets: one device, its part of more, or a shared one where ranks are more and none is asked for."""
+    if not devices:
+        return ()
+    if len(devices) % per_node == 0:
+        part = len(devices) // per_node
+        return tuple(",".join(devices[part * rank:part * (rank + 1)]) for rank in range(per_node))
+    if told.gpus:
+        raise UsageError(f"--gpus {told.gpus} are {len(devices)} devices for {per_node} ranks on a host: expected as many, "
+                         "or a multiple")
+    return tuple(devices[rank % len(devices)] for rank in range(per_node))
+
+
+def _counts(told, listed_servers, listed_workers, unsaid):
+    """(servers, workers) from all the ways to say them; what contradicts itself is refused."""
+    servers = _agreed("servers", told.server_num, listed_servers)
+    workers = _agreed("workers", told.worker_num, listed_workers)
+    if servers is None and workers is None and told.np is None and unsaid:
+        return unsaid
+    if servers is not None and workers is None and told.np is not None:
+        workers = told.np - servers
+    if servers is None or workers is None:
+        raise UsageError("--server_num and --worker_num (or -np) belong together; got only one of them")
+    if servers < 1 or workers < 1:
+        raise UsageError(f"expected at least one server and one worker, got {servers} and {workers}; a job without "
+                         "servers is started by -np N or --nproc_per_node N")
+    if told.np not in (None, servers + workers):
+        raise UsageError(f"{servers} servers and {workers} workers are {servers + workers} ranks, but {told.np} are "
+                         "asked for; leave one number out")
+    return servers, workers
+
+
+def _agreed(what, number, listed):
+    """A number that may be given as such, as a list, or both."""
+    if number is not None and listed and number != len(listed):
+        raise UsageError(f"{number} {what} are asked for, but {len(listed)} are listed: {','.join(listed)}")
+    return len(listed) if number is None and listed else number
+
+
+def _places(named):
+    """The host of every label; where only servers, or only workers, are listed, the others run beside them."""
+    listed = [_host(label) for label in named if label]
+    if listed and "" in named and len(set(listed)) > 1:
+        raise UsageError(f"--servers and --workers: hosts {', '.join(sorted(set(listed)))} are listed for one of them; where "
+                         "do the others run? list both")
+    return tuple(_host(label) if label else (listed or LOCAL)[0] for label in named)
+
+
+def _host(label):
+    host = label.partition(":")[0]
+    return LOCAL[0] if host in LOCAL else host
+
+
+def _labels(named, where, port):
+    """host:port of every rank; a port that is not said is the rank's own."""
+    return tuple(label if ":" in label else f"{host}:{port + rank}"
+                 for rank, (label, host) in enumerate(zip(named, where, strict=True)))
+
+
+def _refuse_twins(labels):
+    twins = sorted({label for label in labels if labels.count(label) > 1})
+    if twins:
+        raise UsageError(f"--servers and --workers: {', '.join(twins)} twice; give every process a port of its own")
+
+
+def _first_port(told, environ):
+    return told.start_port or int(environ.get("FLAGS_START_PORT") or FIRST_PORT)
+
+
+def expanded(nodelist):
+    """The nodes of Slurm's short form: ``n[1-2,07],m`` are n1, n2, n07 and m."""
+    names = []
+    for prefix, inside, suffix in re.findall(r"([^,\[]+)(?:\[([^\]]*)\])?([^,\[]*)", nodelist):
+        if not inside:
+            names.append(prefix + suffix)
+            continue
+        for part in inside.split(","):
+            low, _, high = part.partition("-")
+            names += [f"{prefix}{number:0{len(low)}d}{suffix}" for number in range(int(low), int(high or low) + 1)]
+    return tuple(names)
