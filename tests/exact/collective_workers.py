@@ -65,9 +65,12 @@ def build(network, optimizer, chosen, workers):
     return Job(main, startup, loss, plan)
 
 
-def train(job, feeds, fetches=(), lanes=1):
-    """Train on ``feeds[step][worker]``; returns the workers and the networks (one per lane) that they met on."""
-    networks = [Network() for _ in range(lanes)]
+def train(job, feeds, fetches=(), lanes=1, watch=None):
+    """Train on ``feeds[step][worker]``; returns the workers and the networks (one per lane) that they met on.
+
+    ``watch(source, target, channel, array)`` sees every message.
+    """
+    networks = [Network(watch) for _ in range(lanes)]
     workers = [Worker() for _ in feeds[0]]
     threads = [threading.Thread(target=_survived, daemon=True, args=(
         worker, job, Group(number, [one.transport(number) for one in networks], len(workers)),
