@@ -1,6 +1,7 @@
 """ResNet with 18 to 152 layers on flowers; by default a small one that learns one batch by heart.
 
-``--layers 50 --image-size 224 --batch-size 32 --batches 0`` is the size of the guides.
+``--layers 50 --image-size 224 --batch-size 32 --batches 0 --passes 10`` is the size of the guides. Several workers have
+a share of the set each, and average their gradients: ``mpirun -np 2 python -m fleet_mpi.examples.resnet``.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
 
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
@@ -92,36 +94,54 @@ def _conv_norm(x, name, filters, kernel, stride=1, act=None):
 
 
 def main(argv=None):
-    """Train; returns 0 when the last loss is below the first, else 1."""
+    """Train; returns 0 when the workers' last losses are below their first, else 1."""
     options = _options(argv)
     paddle.enable_static()
+    job = training.job(options)
     model = network(options.layers, options.image_size)
-    optimizer = paddle.optimizer.Momentum(learning_rate=options.learning_rate, momentum=0.9,
-                                          weight_decay=paddle.regularizer.L2Decay(1e-4))
-    optimizer.minimize(model.loss)
-    exe = paddle.static.Executor(paddle.CPUPlace())
-    exe.run(paddle.static.default_startup_program())
-    progress, losses = Progress(), []
-    for number, (images, labels) in enumerate(_endless_batches(options)):
-        if number == options.steps:
-            break
-        loss, top1, top5 = exe.run(feed={"x": images, "y": labels}, fetch_list=[model.loss, model.top1, model.top5])
-        losses.append(float(loss))
-        progress.step("step %d/%d  loss %.4f  top1 %.3f  top5 %.3f" % (number + 1, options.steps, loss, top1, top5),
-                      len(images))
-    progress.end(f"loss {losses[0]:.4f} at the first step, {losses[-1]:.4f} at the last")
-    return 0 if losses[-1] < losses[0] else 1
+    job.checkpoints = block_sums()
+    job.minimize(paddle.optimizer.Momentum(learning_rate=options.learning_rate, momentum=0.9,
+                                           weight_decay=paddle.regularizer.L2Decay(1e-4)), model.loss)
+    if job.is_server:
+        return job.serve()
+    exe = paddle.static.Executor(paddle.CUDAPlace(0) if options.gpu else paddle.CPUPlace())
+    job.start(exe)
+    losses = _train(job, exe, model, options)
+    first, last = job.all_reduce(np.array([losses[0], losses[-1]])) / job.workers
+    job.finish(exe)
+    Progress(job.name).end(f"loss {first:.4f} at the first step, {last:.4f} at the last")
+    return 0 if last < first else 1
 
 
-def _endless_batches(options):
-    """Batches of (images, labels) for ever: the same few again and again, or pass after pass."""
-    reader = paddle.batch(paddle.dataset.flowers.train(), options.batch_size, drop_last=True)
-    if options.batches:
-        kept = [_arrays(batch, options.image_size) for batch in itertools.islice(reader(), options.batches)]
-        yield from itertools.cycle(kept)
-    while True:
-        for batch in reader():
-            yield _arrays(batch, options.image_size)
+def block_sums():
+    """The names of what comes out of each block, before the ReLU: recomputing may begin there."""
+    return [name for name in fluid.default_main_program().global_block().vars if name.endswith(".add.output.5.tmp_0")]
+
+
+def _train(job, exe, model, options):
+    """The loss of every step; the first worker tells of some batches, as the guide does."""
+    losses, batches = [], _batches(job, options)
+    for number in range(options.passes):
+        for batch, (images, labels) in enumerate(batches()):
+            loss, top1, top5 = exe.run(job.program, feed={"x": images, "y": labels},
+                                       fetch_list=[model.loss, model.top1, model.top5])
+            losses.append(float(loss))
+            if job.worker == 0 and batch % options.told_every == 0:
+                print("[Epoch %d, batch %d] loss: %.5f, acc1: %.5f, acc5: %.5f" % (number, batch, loss, top1, top5),
+                      flush=True)
+            if len(losses) == options.steps:
+                return losses
+    return losses
+
+
+def _batches(job, options):
+    """A reader of this worker's (images, labels): the same few batches in every pass, or the whole set."""
+    samples = job.share(paddle.dataset.flowers.train(use_xmap=False))
+    reader = paddle.batch(samples, options.batch_size, drop_last=True)
+    if not options.batches:
+        return lambda: (_arrays(batch, options.image_size) for batch in reader())
+    kept = [_arrays(batch, options.image_size) for batch in itertools.islice(reader(), options.batches)]
+    return lambda: iter(kept)
 
 
 def _arrays(samples, size):
@@ -137,11 +157,15 @@ def _options(argv):
                                      formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--layers", type=int, default=18, choices=sorted(BLOCKS))
     parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS")
-    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--batch-size", type=int, default=16, help="of each worker")
     parser.add_argument("--batches", type=int, default=1, metavar="N",
-                        help="train on the first N batches again and again; 0: the whole set")
-    parser.add_argument("--steps", type=int, default=40)
+                        help="train on the first N batches of a worker in every pass; 0: the whole set")
+    parser.add_argument("--passes", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=0, metavar="N", help="end after N steps; 0: with the last pass")
     parser.add_argument("--learning-rate", type=float, default=0.1)
+    parser.add_argument("--told-every", type=int, default=5, metavar="N", help="a line for every Nth batch of a pass")
+    parser.add_argument("--gpu", action="store_true", help="on this rank's GPU; on the CPU where there is none")
+    training.add_options(parser, api="fleet2", mode=training.COLLECTIVE)
     return parser.parse_args(argv)
 
 

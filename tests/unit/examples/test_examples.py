@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid, settings
-from fleet_mpi.examples import fit_a_line, recognize_digits, resnet, wide_and_deep, word2vec
+from fleet_mpi.errors import UnknownName
+from fleet_mpi.examples import fit_a_line, recognize_digits, resnet, training, wide_and_deep, word2vec
 
 
 @pytest.fixture(autouse=True)
@@ -94,8 +95,26 @@ def test_the_first_wide_and_deep_runs_on_ids_far_beyond_its_nominal_table(capsys
 
 def test_resnet_learns_one_batch_by_heart(capsys):
     assert resnet.main(["--steps", "25", "--batch-size", "8"]) == 0
-    first, = numbers_after("loss", (said := capsys.readouterr().out).splitlines()[-1])
-    assert numbers_after(r"at the first step,", said)[0] < 0.2 * first
+    *lines, end = capsys.readouterr().out.splitlines()
+    assert len(lines) == 25
+    assert re.fullmatch(r"\[Epoch 24, batch 0\] loss: \d\.\d{5}, acc1: \d\.\d{5}, acc5: \d\.\d{5}", lines[-1])
+    first, = numbers_after("loss", end)
+    assert numbers_after(r"at the first step,", end)[0] < 0.2 * first
+
+
+@pytest.mark.parametrize("api", list(training.APIS))
+def test_resnet_trains_alike_in_one_process_whatever_the_way(api, capsys):
+    assert resnet.main(["--passes", "1", "--batches", "6", "--batch-size", "2", "--api", api]) in (0, 1)
+    assert [line[:18] for line in capsys.readouterr().out.splitlines()[:-1]] == ["[Epoch 0, batch 0]", "[Epoch 0, batch 5]"]
+
+
+def test_resnet_takes_switches_of_the_strategy():
+    switches = ["--strategy", "recompute", "--strategy", "gradient_merge", "--strategy", "gradient_merge_configs.k_steps=2"]
+    assert resnet.main(["--passes", "8", "--batch-size", "4", "--learning-rate", "0.02", *switches]) == 0
+    types = [op.type for op in fluid.default_main_program().global_block().ops]
+    assert types.count("conv2d") > 20  # of 18 layers with their shortcuts, computed again for backward
+    with pytest.raises(UnknownName, match="has no option 'recomputing'"):
+        resnet.main(["--strategy", "recomputing"])
 
 
 @pytest.mark.parametrize("layers, tensors, numbers", [(18, 65, 11_233_062), (50, 161, 23_717_030)])
