@@ -156,6 +156,7 @@ class Cluster:
         self.progress = None
         self.takes_part = self.is_seen_off = False
         self.shown = ()   # sends that show a server's presence
+        self.presence = None  # of the others, where all are workers
         self.comm = world_comm and world_comm.Dup()
         self._groups = {"worker": self.workers, "server": self.servers, "all": self.workers + self.servers}
         self._comms = _split(self.me, self._groups, world_comm)

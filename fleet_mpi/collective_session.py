@@ -9,17 +9,22 @@ import numpy as np
 from fleet_mpi import arrays, cluster, notices, settings
 from fleet_mpi.arrays import Rows
 from fleet_mpi.collective.buckets import FlatGradients
+from fleet_mpi.collective.by_node import by_node_all_reduce, nodes_of
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.group import Group
 from fleet_mpi.collective.half import HalfAllReduce
+from fleet_mpi.collective.presence import Presence
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.parameter_server import agreement
+from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.program.frame import Clock
+from fleet_mpi.ranks import meeting
 from fleet_mpi.ranks.by_hand import refusal
 from fleet_mpi.transpile.collective import CollectivePlan
 
 SESSION = "@COLLECTIVE@"  # the variable of a scope that holds its session
 EXACT_UP_TO = 8           # ranks: beyond, the library's order unless the setting says otherwise
+_groups = {}              # this process's, by the number of communicators: they are few, and kept
 
 
 class Session:
@@ -29,6 +34,7 @@ class Session:
         self.plan, self.scope, self.group, self.reducers = plan, scope, group, reducers
         self.bucket_of = {name: number for number, one in enumerate(plan.buckets) for name in one.names}
         self.flat, self.steps = None, 0
+        group.patience_s = FIRST_STEP_S
         self._begin_step()
 
     def _begin_step(self):
@@ -66,6 +72,7 @@ class Session:
         """Until every gradient is the sum over all workers."""
         self.group.finish(self.under_way, f"the gradients of step {self.steps}")
         self._begin_step()
+        self.group.patience_s = 0.0
         self.steps += 1
         if cluster.current() is not None:
             cluster.current().progress = self.steps
@@ -95,18 +102,29 @@ class Session:
 
 
 def session_of(scope):
-    """The session of a scope, or None."""
+    """The session that a scope's program runs with now, or None."""
     holder = scope.find_var(SESSION)
-    return None if holder is None else holder.value
+    return None if holder is None or holder.value is None else holder.value.current
+
+
+class _Sessions:
+    """The sessions of a scope, one for each plan: programs may take turns."""
+
+    def __init__(self):
+        self.by_plan, self.current = {}, None
 
 
 def connect(plan, scope, group=None):
     """The session of a scope for a plan, made (in ``group``, if one is given) if there is none."""
-    known = session_of(scope)
-    if known is None or known.plan is not plan:
+    holder = scope.find_var(SESSION) or scope.var(SESSION)
+    if holder.value is None:
+        holder.value = _Sessions()
+    known = holder.value.by_plan.get(id(plan))
+    if known is None:
         if group is None:
             group = _join(plan)
-        known = scope.var(SESSION).value = Session(plan, scope, group, _reducers(plan, group))
+        known = holder.value.by_plan[id(plan)] = Session(plan, holder.scope, group, _reducers(plan, group))
+    holder.value.current = known
     return known
 
 
@@ -119,10 +137,30 @@ def _join(plan):
         return Group(0, [], 1)
     Clock.process_worker = joined.index
     joined.takes_part = True
+    presence = see_off()
     _agree(plan, joined)
-    comms = [joined.role_comm.Dup() for _ in range(max(1, plan.options.comms))]
-    names = [str(one) for one in joined.workers]
-    return Group.over_mpi(joined.index, comms, names.__getitem__)
+    count = max(1, plan.options.comms)
+    if count not in _groups:
+        comms = [joined.role_comm.Dup() for _ in range(count)]
+        names = [str(one) for one in joined.workers]
+        _groups[count] = Group.over_mpi(joined.index, comms, names.__getitem__, presence)
+        _groups[count].hosts = [one.host for one in joined.workers]
+    return _groups[count]
+
+
+def see_off():
+    """Collective: from now on the workers of a job without servers notice when one of them ends; returns the Presence."""
+    joined = cluster.current()
+    if joined is None or joined.size == 1 or joined.servers:
+        return None
+    if joined.presence is None:
+        from fleet_mpi.wire.mpi import MPITransport
+        names = [str(one) for one in joined.workers]
+        joined.presence = Presence(MPITransport(joined.role_comm.Dup()), joined.size, names.__getitem__,
+                                   lambda: joined.progress or 0)
+        meeting.watch(joined.presence.meets())
+        cluster.at_exit(joined.presence.leave)
+    return joined.presence
 
 
 def _agree(plan, joined):
@@ -143,8 +181,9 @@ def _reducers(plan, group):
     chosen = settings.get("FLEET_MPI_ALLREDUCE") or ("exact" if group.size <= EXACT_UP_TO else "fast")
     if plan.options.half:
         chosen = _for_half(chosen, group)
+    nodes = _nodes(plan.options, group, chosen)
     if chosen == "exact":
-        made = [ExactAllReduce(lane, group.ranks) for lane in group.lanes]
+        made = [by_node_all_reduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
     elif chosen == "fast":
         made = group.library_reducers()
     else:
@@ -153,9 +192,27 @@ def _reducers(plan, group):
         count = len(plan.gradients)
         notices.log().info("all-reduce: %s, %d workers. Find all_reduce operators: %d. To make the speed faster, some "
                            "all_reduce ops are fused during training, after fusion, the number of all_reduce ops is %d.",
-                           "exact (in rank order)" if chosen == "exact" else "fast (in the library's order)", group.size,
-                           count, len(plan.buckets))
+                           _order(chosen, nodes), group.size, count, len(plan.buckets))
     return [HalfAllReduce(one) for one in made] if plan.options.half else made
+
+
+def _order(chosen, nodes):
+    if chosen == "fast":
+        return "fast (in the library's order)"
+    return f"exact (within {len(nodes)} nodes, then between them)" if nodes else "exact (in rank order)"
+
+
+def _nodes(options, group, chosen):
+    """The workers of each node, where sums are made by node; None where they are not, said why at start."""
+    if not options.by_node:
+        return None
+    nodes = nodes_of(group.hosts, options.node_ranks)
+    why = "all workers are on one node" if len(nodes) == 1 else "the MPI library arranges its sums itself"
+    if len(nodes) > 1 and chosen == "exact":
+        return nodes
+    if group.index == 0:
+        notices.log().info("hierarchical all-reduce is off: %s", why)
+    return None
 
 
 def _for_half(chosen, group):

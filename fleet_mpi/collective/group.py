@@ -20,6 +20,7 @@ class Group:
     def __init__(self, index, lanes, size, name_of=str, presence=None):
         self.index, self.lanes, self.size, self.name_of, self.presence = index, lanes, size, name_of, presence
         self.patience_s = 0.0  # of a first step: others may compile
+        self.hosts = [""] * size
 
     @classmethod
     def over_mpi(cls, index, comms, name_of, presence=None):

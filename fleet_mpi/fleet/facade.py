@@ -7,7 +7,7 @@ script does around training works there too.
 
 import enum
 
-from fleet_mpi import cluster, notices, sessions, settings
+from fleet_mpi import cluster, collective_session, notices, sessions, settings
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
 from fleet_mpi.errors import UsageError
@@ -54,6 +54,7 @@ class Fleet:
             raise UsageError(f"fleet.init: expected a role maker, got {type(role_maker).__name__}")
         role_maker.generate_role()
         sessions.see_off()
+        collective_session.see_off()
         cluster.share_seed()
         self._role_maker = role_maker
         if not self.has_servers and role_maker.server_num() and not self.is_alone():

@@ -28,6 +28,13 @@ MODES = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
 FOR_EVER_S = 1e9  # a number that every timer takes
+_companions = None  # knows whether the others can still come
+
+
+def watch(companions):
+    """While ranks meet, call ``companions.look(what, seconds waited)``, which may raise; after it, ``passed()``."""
+    global _companions
+    _companions = companions
 
 
 def deadline_s():
@@ -38,14 +45,19 @@ def deadline_s():
     return milliseconds / 1000 or FOR_EVER_S
 
 
-def finish(pending, seconds):
-    """Poll requests, {whom: request}, until all are done or ``seconds`` have passed; returns those not done."""
+def finish(pending, seconds, what=None):
+    """Poll requests, {whom: request}, until all are done or ``seconds`` have passed; returns those not done.
+
+    ``what`` is the meeting that this is part of.
+    """
     begun, pause = time.monotonic(), 0.0
     while True:
         pending = {whom: request for whom, request in pending.items() if not request.Test()}
         waited = time.monotonic() - begun
         if not pending or waited > seconds:
             return pending
+        if what is not None and _companions is not None:
+            _companions.look(what, waited)
         if waited > _SPIN_S:
             pause = min(_LONGEST_SLEEP_S, pause * 1.5 + 50e-6)
         time.sleep(pause)
@@ -65,6 +77,8 @@ def meet(comm, mine, what, named, cure="all of them must make this call"):
         _receive_all(comm, table, what, named, cure)
     else:
         _ask_first(comm, mine, table, what, named, cure)
+    if _companions is not None:
+        _companions.passed()
     return [row.tobytes() for row in table]
 
 
@@ -85,12 +99,12 @@ def _ask_first(comm, mine, table, what, named, cure):
     sent = comm.Isend(mine, 0, _RECORD)
     _all_or_stalled({0: comm.Irecv(np.zeros(1, np.uint8), 0, _ARRIVED)}, deadline_s(), what, named, cure)
     seconds = deadline_s() + _GRACE_S
-    if finish({"table": comm.Irecv(table, 0, _TABLE), "own": sent}, seconds):
+    if finish({"table": comm.Irecv(table, 0, _TABLE), "own": sent}, seconds, what):
         raise Stalled(f"{what}: {named(0)} came, but did not say within {seconds:g} s whom it waits for")
 
 
 def _all_or_stalled(pending, seconds, what, named, cure):
-    left = finish(pending, seconds)
+    left = finish(pending, seconds, what)
     if left:
         names = ", ".join(named(rank) for rank in sorted(left))
         raise Stalled(f"{what}: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): {cure}")
