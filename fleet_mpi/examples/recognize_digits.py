@@ -100,7 +100,6 @@ def _options(argv):
     parser.add_argument("--test-samples", type=int, default=0, metavar="N", help="test on the first N only; 0: all")
     parser.add_argument("--good-accuracy", type=float, default=0.95, help="end when the test set reaches this")
     training.add_model_dir(parser)
-    training.add_collective(parser)
     training.add_options(parser, api="fleet")
     return parser.parse_args(argv)
 
