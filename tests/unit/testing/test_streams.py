@@ -42,7 +42,9 @@ def test_a_stream_waits_for_an_event_of_another():
     assert target.tolist() == [4, 5]
 
 
-@pytest.mark.parametrize("compute", (lambda a: a + 1, lambda a: a.fill(2), lambda a: a.__setitem__(0, 3)))
+@pytest.mark.parametrize("compute", (
+    lambda a: a.__iadd__(1), lambda a: a.fill(2), lambda a: a.__setitem__(0, 3), lambda a: device.copyto(a[1:], a[:2]),
+    lambda a: device.add.at(a, device.asarray([0]), 1.0)))
 def test_an_address_is_shown_only_when_the_stream_is_done(compute):
     array = device.ones(3, "float32")
     device.cuda.get_current_stream().synchronize()
@@ -52,6 +54,17 @@ def test_an_address_is_shown_only_when_the_stream_is_done(compute):
         array.__cuda_array_interface__
     device.cuda.get_current_stream().synchronize()
     assert array.__cuda_array_interface__["shape"] == (3,)
+
+
+def test_what_is_computed_elsewhere_does_not_hide_an_address():
+    flat = device.zeros(8, "float32")
+    event = device.cuda.Event()
+    event.record()
+    event.synchronize()
+    flat[4:] = 1.0
+    assert flat[:4].__cuda_array_interface__["shape"] == (4,)
+    with pytest.raises(HostAccess):
+        flat[3:5].__cuda_array_interface__
 
 
 def test_every_thread_has_a_stream_of_its_own():

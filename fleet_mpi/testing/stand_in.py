@@ -1,4 +1,4 @@
-"""For tests: a strict stand-in for device arrays, and a record of which kernel versions were picked.
+"""A strict stand-in for device arrays.
 
 ``DeviceArray`` holds a numpy array and behaves like cupy's, except that it never comes to the host
 by itself: no ``__array__``, no iteration, no ``float()``, no mixing with numpy's arrays or scalars.
@@ -6,22 +6,18 @@ by itself: no ``__array__``, no iteration, no ``float()``, no mixing with numpy'
 has no silent copy through the host and calls nothing that a GPU could not do. ``device.cuda`` has streams
 and events: copies to and from pinned memory happen only when someone waits for them, and an array shows
 its address (``__cuda_array_interface__``, which MPI takes) only after its stream was waited for. Importing
-this module registers the pair with ``fleet_mpi.arrays``. The list of functions follows cupy's own ``__init__.py``;
+this registers the pair with ``fleet_mpi.arrays``. The list of functions follows cupy's own ``__init__.py``;
 no GPU was at hand to try them, so a test on one has the last word.
 """
 
-import ctypes
 import operator
-import threading
 import types
 
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import FleetError, UnknownName, nearest
-from fleet_mpi.kernels import recorded_choices as kernel_choices
-
-__all__ = ["DeviceArray", "HostAccess", "device", "kernel_choices"]
+from fleet_mpi.testing import streams
 
 _SCALARS = (bool, int, float, complex)
 
@@ -59,8 +55,9 @@ class DeviceArray:
         return _wrapped(self._values[_view_key(_index(key))])
 
     def __setitem__(self, key, value):
-        _current_stream().is_busy = True
         self._values[_index(key)] = _operand(value, "item assignment")
+        written = self._values[_view_key(_index(key))]  # a copy, where elements are chosen one by one
+        streams.current_stream().note(written if np.may_share_memory(written, self._values) else self._values)
 
     def __getattr__(self, name):
         raise UnknownName(f"DeviceArray has no {name!r}, because cupy's arrays have none or because it "
@@ -73,87 +70,16 @@ class DeviceArray:
     @property
     def data(self):
         """The memory, for copies and for libraries that take addresses."""
-        return Memory(self._values)
+        return streams.Memory(self._values)
 
     @property
     def __cuda_array_interface__(self):
-        if _current_stream().is_busy:
+        if streams.current_stream().may_write(self._values):
             raise HostAccess(f"the address of {self!r} is asked for while its stream may still compute: synchronise first")
         values = self._values
         return {"shape": values.shape, "typestr": values.dtype.str, "version": 3, "stream": None,
                 "strides": None if values.flags.c_contiguous else values.strides,
                 "data": (values.ctypes.data, not values.flags.writeable)}
-
-
-class Stream:
-    """A queue of the device: copies wait in it; computing is done at once, but counts as not yet done."""
-
-    def __init__(self, non_blocking=False):
-        self.todo, self.is_busy, self.ptr = [], False, id(self)
-
-    def synchronize(self):
-        """Do all that waits."""
-        while self.todo:
-            self.todo.pop(0)()
-        self.is_busy = False
-
-    def wait_event(self, event):
-        """Later work waits for the event."""
-        self.todo.append(event.synchronize)
-
-
-class Event:
-    """A point in a stream; it takes two looks to see that it has passed."""
-
-    def __init__(self, block=False, disable_timing=False, interprocess=False):
-        self.stream, self.looks = None, 0
-
-    def record(self, stream=None):
-        """Be after what is in the stream now."""
-        self.stream = stream or _current_stream()
-        self.looks, self.has_passed = 0, False
-        self.stream.todo.append(self._pass)
-
-    def _pass(self):
-        self.has_passed, self.stream.is_busy = True, False
-
-    @property
-    def done(self):
-        """Whether the stream has come so far."""
-        self.looks += 1
-        if self.looks > 1:
-            self.synchronize()
-        return self.has_passed
-
-    def synchronize(self):
-        """Wait until it has."""
-        while not self.has_passed:
-            self.stream.todo.pop(0)()
-
-
-class Memory:
-    """What a device array's ``data`` is: an address, and copies that a stream will do."""
-
-    def __init__(self, values):
-        self.ptr, self._values = values.ctypes.data, values
-
-    def copy_to_host_async(self, mem, size, stream=None):
-        """Queue a copy to a host address."""
-        (stream or _current_stream()).todo.append(lambda: ctypes.memmove(mem, self.ptr, size))
-
-    def copy_from_host_async(self, mem, size, stream=None):
-        """Queue a copy from a host address."""
-        (stream or _current_stream()).todo.append(lambda: ctypes.memmove(self.ptr, mem, size))
-
-
-_of_thread = threading.local()
-
-
-def _current_stream():
-    """The stream that computes: every thread has its own, as in cupy."""
-    if not hasattr(_of_thread, "stream"):
-        _of_thread.stream = Stream()
-    return _of_thread.stream
 
 
 def _refuse(what, remedy):
@@ -252,17 +178,24 @@ def _check_operands(name, args):
 def _call(name, function, args, keywords, arrays_until=None):
     """Call a numpy function with device arguments; ``out`` is returned as the object it is."""
     _check_operands(name, args)
-    _current_stream().is_busy = True
     out = keywords.pop("out", None)
     plain = [_argument(value, name, arrays_until is None or position < arrays_until)
              for position, value in enumerate(args)]
     named = {key: _argument(value, name, arrays_until is None) for key, value in keywords.items()}
     if out is None:
-        return _wrapped(function(*plain, **named))
+        return _noted(_wrapped(function(*plain, **named)), args)
     if not isinstance(out, DeviceArray):
         raise HostAccess(f"{name}: expected a device array as out, got {type(out).__name__}")
     function(*plain, out=out._values, **named)
-    return out
+    return _noted(out, args)
+
+
+def _noted(result, args):
+    """What was computed, entered in the stream: the result or, of functions that return nothing, the first argument."""
+    for one in (args[:1] if result is None else result if isinstance(result, (list, tuple)) else (result,)):
+        if isinstance(one, DeviceArray):
+            streams.current_stream().note(one._values)
+    return result
 
 
 class Ufunc:
@@ -294,6 +227,7 @@ class Ufunc:
             raise UnknownName(f"cupy's {self.__name__}.at works on {', '.join(allowed)}, "
                               f"not on {target.dtype}")
         self._function.at(target, _index(indices), _operand(values, self.__name__ + ".at"))
+        _noted(None, (array,))
 
     def __getattr__(self, name):
         raise UnknownName(f"the elementwise functions of device have no {name!r}, only at; "
@@ -471,7 +405,7 @@ def _build_device():
         "device.linalg", norm=lambda a, *args, **named: _call("norm", np.linalg.norm, (a, *args), named))
 
     content["cuda"] = _submodule(
-        "device.cuda", Stream=Stream, Event=Event, get_current_stream=_current_stream,
+        "device.cuda", Stream=streams.Stream, Event=streams.Event, get_current_stream=streams.current_stream,
         alloc_pinned_memory=lambda size: bytearray(b"\xa5" * size))
 
     def missing(name):
