@@ -1,7 +1,7 @@
 """LeNet on MNIST digits: two convolutions with pooling, one dense layer, Adam.
 
 With several workers each has its share of the images, tests all by itself, and ends when it is satisfied. With
-``--collective`` there are no servers.
+``--mode collective`` there are no servers.
 """
 
 import argparse
