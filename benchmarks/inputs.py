@@ -13,6 +13,7 @@ SLOTS = 26
 TABLE = (1_000_001, 10)
 WIDTHS = (SLOTS * TABLE[1] + FEATURES, 400, 400, 400, 1)
 CLASSES = 102
+MLP_RATE = 0.01
 BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 
 # Several batches in turn: with one and the same the rows of the table would never leave the cache.
@@ -70,6 +71,18 @@ def resnet(batch, layers, size):
     last = conv.outputs
     values["fc_0.w_0"] = ((rng.random((last, CLASSES), np.float32) * 2 - 1) * np.float32(last ** -0.5))
     values["fc_0.b_0"] = np.zeros(CLASSES, np.float32)
+    return batches, values
+
+
+def mlp(width, layers, batch, rank):
+    """(a rank's batches of (x, label), initial values) of layers as wide as the input, with a class for each output."""
+    rng = np.random.default_rng(4)
+    values = {}
+    for number in range(layers):
+        values[f"w{number}"] = _normal(rng, (width, width), width ** -0.5)
+        values[f"b{number}"] = np.zeros(width, np.float32)
+    rng = np.random.default_rng([5, rank])
+    batches = [(_normal(rng, (batch, width), 1.0), rng.integers(0, width, (batch, 1))) for _ in range(BATCHES)]
     return batches, values
 
 

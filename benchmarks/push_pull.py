@@ -1,6 +1,7 @@
 """How fast do gradients go to a server and parameters come back, beside raw MPI, numpy and memcpy?
 
-``python -m benchmarks.push_pull [--quick] [--json]`` starts its own ranks: one server and one to three workers.
+``python -m benchmarks.push_pull [--quick] [--size FLOATS] [--json]`` starts its own ranks: one server and one to three
+workers.
 GB/s are of payload: gradients up plus parameters down, of all workers together. *raw* sends the same buffers by
 blocking mpi4py calls and updates nothing; *numpy* is what people write first: blocking buffer calls and plain numpy
 updates; *memcpy* copies the same bytes on one rank. All are measured in turns within the same ranks. Then: what an
@@ -9,20 +10,17 @@ idle server burns, how a request is met after a pause, what a server remembers, 
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import time
 
-from benchmarks import host
+from benchmarks import host, mpi_ranks
 from benchmarks.rounds import ROOT
-from fleet_mpi.launch import mpirun
 
 SIZES = {"8 Ki": 8 << 10, "1 Mi": 1 << 20, "10 Mi": 10 << 20, "50 Mi": 50 << 20}
 QUICK_SIZES = {"8 Ki": 8 << 10, "300 Ki": 300 << 10}
 WAYS = ("ours", "numpy", "raw", "memcpy")
-TIMEOUT_S = 900
 # ps-lite on such a machine, GB/s: limits measured for the issue, not in this run.
 PS_LITE = {"8 Ki": 0.10, "10 Mi": 0.86}
 
@@ -30,32 +28,40 @@ PS_LITE = {"8 Ki": 0.10, "10 Mi": 0.86}
 def main(argv=None):
     """Print the tables; returns an exit code."""
     options = _options(argv)
-    sizes = QUICK_SIZES if options.quick else SIZES
+    sizes = {str(options.size): options.size} if options.size else QUICK_SIZES if options.quick else SIZES
     print(f"{'payload GB/s, 1 server':34}" + "".join(f"{way:>9}" for way in WAYS)
           + f"{'x numpy':>9}{'x memcpy':>9}  aims")
     figures = []
     for rule in ("sgd",) if options.quick else ("sgd", "adam"):
         for workers in (1,) if options.quick else (1, 2, 3):
             for name, size in sizes.items():
-                if workers > 1 and size > SIZES["10 Mi"]:
+                if workers > 1 and (size > SIZES["10 Mi"] or options.size):
                     continue
                 figures.append(_measure(rule, workers, name, size, options))
                 print(_line(figures[-1]), flush=True)
-    quiet = _run_ranks(2, "quiet", {"seconds": 1 if options.quick else 10})
+    if options.size:
+        return _end(options, figures)
+    quiet = mpi_ranks.run(2, "push_pull_ranks", "quiet", {"seconds": 1 if options.quick else 10})
     print("\n" + _quiet_lines(quiet))
-    memory = [_run_ranks(1 + workers, "memory", {"size": min(SIZES["10 Mi"], max(sizes.values())), "rule": rule})
+    memory = [mpi_ranks.run(1 + workers, "push_pull_ranks", "memory",
+                            {"size": min(SIZES["10 Mi"], max(sizes.values())), "rule": rule})
               for workers, rule in ((1, "sgd"), (2, "adam"))]
     print("\n".join(_memory_line(one) for one in memory))
     start = _start_seconds(1 if options.quick else 3)
     print(f"mpirun -np 4 fit_a_line, start to exit: {statistics.median(start):.2f} s ({min(start):.2f}..{max(start):.2f})"
           f"; aim below 5 s: {'met' if statistics.median(start) < 5 else 'NOT met'}")
+    return _end(options, figures, quiet=quiet, memory=memory, start=start)
+
+
+def _end(options, figures, **others):
     if options.json:
-        print(json.dumps({"host": host.facts(), "figures": figures, "quiet": quiet, "memory": memory, "start": start}))
+        print(json.dumps({"benchmark": "push_pull", "host": host.facts(), "mpi": mpi_ranks.family(), "figures": figures,
+                          **others}))
     return 0
 
 
 def _measure(rule, workers, name, size, options):
-    found = _run_ranks(1 + workers, "rates", {"rule": rule, "size": size, "rounds": 2 if options.quick else 5})
+    found = mpi_ranks.run(1 + workers, "push_pull_ranks", "rates", {"rule": rule, "size": size, "rounds": 2 if options.quick else 5})
     payload = 8 * size * workers / 1e9
     rates = {way: payload / statistics.median(found[way]) for way in WAYS}
     return {"rule": rule, "workers": workers, "size": name, "floats": size, "seconds": found, "rates": rates}
@@ -98,27 +104,13 @@ def _memory_line(one):
             f"most {allowed / 1e6:.0f}: {'met' if used <= allowed else 'NOT met'}")
 
 
-def _run_ranks(ranks, what, options):
-    """Run ``push_pull_ranks`` and return what rank 1 printed."""
-    found = mpirun.find_mpirun()
-    environment = {**os.environ, **mpirun.environment(found.family, os.environ)}
-    command = [found.path, *mpirun.options(found.family, ranks, os.cpu_count()), "-np", str(ranks), sys.executable,
-               "-m", "benchmarks.push_pull_ranks", what, json.dumps(options)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S,
-                          stdin=subprocess.DEVNULL)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not lines:
-        raise SystemExit(f"{' '.join(command)}\nended with code {done.returncode}:\n{done.stdout}\n{done.stderr}")
-    return json.loads(lines[-1])
-
-
 def _start_seconds(rounds):
     """Seconds of the smallest whole job, by our launcher; the first one fills the compiler's cache."""
     command = [sys.executable, "-m", "fleet_mpi.launch", "-np", "4", "-m", "fleet_mpi.examples.fit_a_line"]
     seconds = []
     for number in range(rounds + 1):
         began = time.perf_counter()
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S,
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=mpi_ranks.TIMEOUT_S,
                               stdin=subprocess.DEVNULL)
         if done.returncode:
             raise SystemExit(f"{' '.join(command)}\nended with code {done.returncode}:\n{done.stdout}\n{done.stderr}")
@@ -129,6 +121,7 @@ def _start_seconds(rounds):
 def _options(argv):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.push_pull", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, for breakage and not for numbers")
+    parser.add_argument("--size", type=int, metavar="FLOATS", help="rates of one worker at this size, nothing else")
     parser.add_argument("--json", action="store_true", help="everything measured as one line at the end")
     return parser.parse_args(argv)
 

@@ -1,0 +1,127 @@
+"""The ranks of ``benchmarks.allreduce``: all average the same gradients; rank 0 prints what was measured as JSON."""
+
+import json
+import os
+import sys
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+from benchmarks import inputs
+from fleet_mpi import collective_session, fluid
+from fleet_mpi.collective.buckets import Gradient, fuse
+from fleet_mpi.collective.group import Group
+from fleet_mpi.transpile.collective import CollectivePlan
+
+ROUND_S = 0.2
+DEEP = (26 * 16 + 13, 400, 400, 400, 1)
+
+
+def main(what, options):
+    """Run one of the measurements below on this rank."""
+    comm = MPI.COMM_WORLD.Dup()
+    found = {"rates": rates, "hooks": hooks}[what](comm, **options)
+    if comm.rank == 0:
+        print(json.dumps(found), flush=True)
+
+
+def gradients(shape):
+    """The gradients of a model, in the order backward makes them; of a number: one of as many floats."""
+    if shape == "resnet":
+        convs = list(inputs.convolutions(50, 224))
+        shapes = [size for conv in convs
+                  for size in ((conv.outputs, conv.inputs, conv.kernel, conv.kernel), (conv.outputs,), (conv.outputs,))]
+        shapes += [(convs[-1].outputs, inputs.CLASSES), (inputs.CLASSES,)]
+    elif shape == "wide_and_deep":
+        shapes = [size for wide, narrow in ((13, 1), *zip(DEEP, DEEP[1:])) for size in ((wide, narrow), (narrow,))]
+    else:
+        shapes = [(shape,)]
+    return [Gradient(f"w{number}@GRAD", size, "float32") for number, size in reversed(list(enumerate(shapes)))]
+
+
+def rates(comm, shape, rounds):
+    """Seconds of one averaging by each way, of each round; ways take turns."""
+    made = gradients(shape)
+    ways = {"exact": Ours(comm, made, "exact"), "fast": Ours(comm, made, "fast"), "raw": Raw(comm, made)}
+    seconds = {name: [] for name in ways}
+    counts = {name: steps_for(comm, way) for name, way in ways.items()}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            seconds[name].append(timed(comm, way, counts[name]))
+    session = ways["exact"].session
+    return {"seconds": seconds, "bytes": sum(one.nbytes for one in made), "gradients": len(made),
+            "buckets": len(session.plan.buckets), "exact_by": type(session.reducers[0]).__name__}
+
+
+def hooks(comm, shape, rounds):
+    """Seconds a step of one rank spends on telling that gradients are made, where there is nobody to send them to."""
+    alone = Ours(comm, gradients(shape), "exact")
+    return {"seconds": [timed(comm, alone, 200) for _ in range(rounds)], "gradients": len(alone.names)}
+
+
+def steps_for(comm, way):
+    """How many averagings fill a round; the same number on every rank."""
+    timed(comm, way, 2)
+    seconds = comm.bcast(timed(comm, way, 2))
+    return max(2, min(2000, int(ROUND_S / max(seconds, 1e-7))))
+
+
+def timed(comm, way, count):
+    """Seconds per averaging of ``count`` in a row, after one that is not timed."""
+    way.run(1)
+    comm.Barrier()
+    began = time.perf_counter()
+    way.run(count)
+    return (time.perf_counter() - began) / count
+
+
+class Ours:
+    """A session of collective training: every gradient is told to be ready, then all are waited for."""
+
+    def __init__(self, comm, made, variant):
+        os.environ["FLEET_MPI_ALLREDUCE"] = variant
+        group = Group.over_mpi(comm.rank, [comm.Dup()], str) if comm.size > 1 else Group(0, [], 1)
+        plan = CollectivePlan(comm.size, comm.rank, made, [], fuse(made))
+        self.session = collective_session.connect(plan, fluid.Scope(), group)
+        self.session.install()
+        self.names = [one.name for one in made]
+        self._check(comm)
+
+    def _check(self, comm):
+        """One averaging of known values; then zeros, which stay what they are however often they are summed."""
+        views = self.session.flat.views
+        for number, view in enumerate(views.values()):
+            view[...] = number + comm.rank
+        self.run(1)
+        expected = sum(range(comm.size))
+        wrong = [name for number, (name, view) in enumerate(views.items())
+                 if not (view == number * comm.size + expected).all()]
+        assert not wrong, f"rank {comm.rank}: not the sum: {wrong}"
+        comm.Barrier()
+        for view in views.values():
+            view[...] = 0
+
+    def run(self, count):
+        """Steps without a backward pass."""
+        session = self.session
+        for _ in range(count):
+            for name in self.names:
+                session.ready(name)
+            session.wait()
+
+
+class Raw:
+    """One Allreduce of the same bytes."""
+
+    def __init__(self, comm, made):
+        self.comm, self.array = comm.Dup(), np.zeros(sum(one.nbytes for one in made) // 4, np.float32)
+
+    def run(self, count):
+        """The calls."""
+        for _ in range(count):
+            self.comm.Allreduce(MPI.IN_PLACE, self.array)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))
