@@ -16,7 +16,7 @@ from fleet_mpi.paddle.standing_in import named_in, stand_in
 from fleet_mpi.ranks import ending
 
 USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]\n" \
-        "       python -m fleet_mpi plan --help"
+        "       python -m fleet_mpi plan --help\n       python -m fleet_mpi doctor --help"
 ABOUT = """Runs a training script written for paddle.fluid (1.x) or paddle (2.x) on fleet_mpi, unchanged.
 Under MPI: mpirun -np N python -m fleet_mpi SCRIPT.py"""
 
@@ -34,8 +34,8 @@ def main(argv=None):
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help"):
         return _help(asked=bool(argv))
-    if argv[0] == "plan" and not os.path.isfile("plan"):
-        return _plan(argv[1:])
+    if argv[0] in ("plan", "doctor") and not os.path.isfile(argv[0]):
+        return _command(argv[0])(argv[1:])
     cluster.guard_if_launched()
     stand_in()
     try:
@@ -63,10 +63,13 @@ def _help(asked):
     return 0
 
 
-def _plan(argv):
-    from fleet_mpi.launch import plan_command  # here, since no script should wait for what only this command needs
-
-    return plan_command.main(argv)
+def _command(name):
+    # Imported here, since no script should wait for what only a command needs.
+    if name == "plan":
+        from fleet_mpi.launch import plan_command as command
+    else:
+        from fleet_mpi.launch import doctor as command
+    return command.main
 
 
 def _run_script(argv):
