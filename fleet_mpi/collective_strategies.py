@@ -65,13 +65,13 @@ class LocalSgdAdapt:
                 first_rate.fill(_number(rate))
             if now > begin and _number(due):
                 every.fill(local_sgd.next_every(first_every, _number(first_rate), _number(rate), _number(first_loss),
-                                                float(_mean(session, loss))))
+                                                _mean(session, loss)))
         return run
 
 
 def _mean(session, loss):
     parts = session.gather([np.asarray(arrays.to_host(loss)).reshape(1)])
-    return local_sgd.mean_in_order([part[0][0] for part in parts])
+    return local_sgd.mean_in_order([part[0][0] for part in parts]).item()
 
 
 def _number(array):

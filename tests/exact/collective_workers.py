@@ -93,10 +93,10 @@ def _survived(worker, *arguments):
         worker.error = error
 
 
-def work(worker, job, group, feeds, fetches=()):
+def work(worker, job, group, feeds, fetches=(), place=None):
     """One worker's part, over any group."""
     connect(job.plan, worker.scope, group)
-    executor = Executor()
+    executor = Executor(place)
     executor.worker = group.index
     executor.run(job.startup, scope=worker.scope)
     worker.first = worker.values(job)

@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
-from collective_networks import batches, line, normed
-from collective_workers import Replay, build, in_rank_order, same, strategy, train
+from collective_networks import batches, line, normed, wide
+from collective_workers import Replay, Worker, build, in_rank_order, same, strategy, train, work
 
-from fleet_mpi import update_rules
+from fleet_mpi import arrays, update_rules
 from fleet_mpi.collective.batch_statistics import added, joined
+from fleet_mpi.collective.group import Group
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
+from fleet_mpi.program.places import CPUPlace
+from fleet_mpi.testing import device
 
 RATE = np.array([0.1], "float32")
 
@@ -128,3 +131,27 @@ def test_statistics_of_unequal_batches_count_by_their_length():
 def test_sums_are_in_worker_order():
     parts = [np.array([one], "float32") for one in (1e8, 1.0, -1e8)]
     assert added([[one] for one in parts])[0][0] == in_rank_order(parts)[0]
+
+
+class Device:
+    """A place whose arrays are strict stand-ins for a GPU's."""
+
+    def array_module(self):
+        return device
+
+
+@pytest.mark.parametrize("network, switches", (
+    (normed, dict(sync_batch_norm=True)),
+    (wide, dict(dgc=True, dgc_configs={"rampup_begin_step": 1})),
+    (line, dict(fp16_allreduce=True)),
+    (line, dict(gradient_merge=True, gradient_merge_configs={"k_steps": 2})),
+    (line, dict(adaptive_localsgd=True, adaptive_localsgd_configs={"init_k_steps": 2}))),
+    ids=lambda one: next(iter(one)) if isinstance(one, dict) else "")
+def test_on_a_device_nothing_passes_through_the_host_unasked(network, switches):
+    job, found = build(network, Momentum(0.1, 0.9), strategy(**switches), 2), []
+    for place in (CPUPlace(), Device()):
+        worker = Worker()
+        work(worker, job, Group(0, [], 1), [step[0] for step in batches(3, 1)], place=place)
+        found.append({name: arrays.to_host(one) for name, one in worker.values(job).items()})
+    for name, value in found[0].items():
+        np.testing.assert_allclose(found[1][name], value, rtol=1e-4, atol=1e-6)

@@ -8,6 +8,7 @@ from collective_workers import Replay, build, same, strategy, train
 from fleet_mpi import update_rules
 from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.program.optimizers.plain import SGD
+from fleet_mpi.testing import DeviceArray, device
 
 RATE = np.array([0.1], "float32")
 
@@ -72,6 +73,14 @@ def test_other_types_go_as_they_are():
     inner, array = Nobody(), np.array([1 / 3, 1e9])
     HalfAllReduce(inner).start(array)
     assert inner.given[0] is array
+
+
+def test_arrays_on_a_device_stay_there():
+    array = device.asarray(np.array([1 / 3, 1.0], "float32"))
+    inner = Nobody()
+    HalfAllReduce(inner).start(array).advance()
+    assert isinstance(inner.given[0], DeviceArray) and inner.given[0].dtype == np.float16
+    assert array.get().tolist() == [np.float16(1 / 3), 1.0]
 
 
 def test_buffers_are_used_again():

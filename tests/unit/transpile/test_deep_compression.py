@@ -1,0 +1,47 @@
+"""Programs that compress: the gradient of this worker's own batch is what the op reads, decay added after."""
+
+import pytest
+from collective_networks import batches, wide
+from collective_workers import build, same, strategy, train
+
+from fleet_mpi.errors import NotBuilt
+from fleet_mpi.program.clip import ClipByNorm
+from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
+from fleet_mpi.program.optimizers.plain import Momentum
+from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer
+from fleet_mpi.program.regularizers import L2Decay
+
+GRAD = "fc_0.w_0@GRAD"
+
+
+def makers(program, name):
+    """The types of the ops from a gradient to the update that reads it, last first."""
+    found, ops = [], program.global_block().ops
+    while name != GRAD:
+        op = next(one for one in ops if name in one.output_arg_names)
+        found.append(op.type)
+        name = op.input("X")[0]
+    return found
+
+
+@pytest.mark.parametrize("options, expected", (
+    (dict(), ["scale"]), (dict(regularization=L2Decay(0.1)), ["sum", "scale"]),
+    (dict(grad_clip=ClipByNorm(1.0)), ["scale", "clip_by_norm"]),
+    (dict(regularization=L2Decay(0.1), grad_clip=ClipByNorm(1.0)), ["sum", "scale", "clip_by_norm"])))
+def test_the_gradient_is_scaled_up_between_clipping_and_decay(options, expected):
+    main = build(wide, Momentum(0.1, 0.9, **options), strategy(dgc=True), 4).main
+    op, = (one for one in main.global_block().ops if one.type == "c_dgc_momentum")
+    assert op.attrs["nranks"] == 4 and makers(main, op.input("Grad")[0]) == expected
+    scale, = (one for one in main.global_block().ops if one.type == "scale" and one.attrs["scale"] == 4.0)
+    assert scale.output("Out")[0].endswith("@TIMES_WORKERS")
+
+
+def test_the_optimizer_compresses_without_a_switch_too():
+    jobs = [build(wide, DGCMomentumOptimizer(0.1, 0.9, 0, sparsity=[0.99]), None, 2),
+            build(wide, Momentum(0.1, 0.9), strategy(dgc=True, dgc_configs={"sparsity": [0.99]}), 2)]
+    assert same(*(train(job, batches(2, 2))[0][0].values(job) for job in jobs))
+
+
+def test_compression_within_merged_steps_is_refused():
+    with pytest.raises(NotBuilt, match="within GradientMergeOptimizer"):
+        build(wide, GradientMergeOptimizer(DGCMomentumOptimizer(0.1, 0.9, 0), 2), None, 2)
