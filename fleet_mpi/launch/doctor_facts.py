@@ -32,7 +32,7 @@ SLURM = ("SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_STEP_ID",
          "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_MPI_TYPE")
 ROOT_MAY = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidia0")
-ASKING_S = 10       # for another command's answer
+ASKING_S = 5        # for another command's answer; a step that asks three still ends in its time
 _REPLACED = 40      # times; what is not atomic shows in the first few
 _QUOTA = "/sys/fs/cgroup/cpu.max"
 
@@ -255,19 +255,36 @@ def slurm(environ):
     """What Slurm says of the job (empty: this is none), and what its srun offers as --mpi."""
     about = {name: environ[name] for name in SLURM if environ.get(name)}
     if environ.get("SLURM_PROCID", "0") != "0" or shutil.which("srun") is None:
-        return {"slurm": about, "has_srun": False, "plugins": [], "srun_problem": ""}
+        return {"slurm": about, "has_srun": False, "plugins": [], "broken": {}, "srun_problem": ""}
     told, problem = ask(["srun", "--mpi=list"])
     words = [line.strip() for line in told.splitlines()]
-    return {"slurm": about, "has_srun": True, "srun_problem": problem,
-            "plugins": [word for word in words if word and " " not in word]}
+    plugins = [word for word in words if word and " " not in word]
+    broken = {name: _why_srun_cannot(name) for name in mpirun.PLUGINS.values() if name in plugins}
+    return {"slurm": about, "has_srun": True, "srun_problem": problem, "plugins": plugins,
+            "broken": {name: why for name, why in broken.items() if why}}
+
+
+def _why_srun_cannot(plugin):
+    """srun lists what lies in a folder; whether it loads shows when it is asked for. Nothing is started."""
+    try:
+        said = _run(["srun", f"--mpi={plugin}", "--test-only", "-n", "1", "true"]).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    if "Invalid MPI type" not in said:
+        return ""  # other reasons not to start now (no such partition, no more hours) are no fault of the plugin
+    return next(line for line in said.splitlines() if "error:" in line).partition("error:")[2].strip()
 
 
 def ask(command):
     """(what a command says on both its outputs, what went wrong)."""
     try:
-        asked = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", timeout=ASKING_S)
+        asked = _run(command)
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", str(error)
     said = asked.stdout.strip()
     return (said, "") if asked.returncode == 0 else ("", said.splitlines()[-1] if said else f"exit code {asked.returncode}")
+
+
+def _run(command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", timeout=ASKING_S)

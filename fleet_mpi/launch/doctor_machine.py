@@ -2,7 +2,7 @@
 
 import math
 
-from fleet_mpi.launch.doctor_checks import FAIL, OK, SRUN, WARN, Finding, named
+from fleet_mpi.launch.doctor_checks import FAIL, OK, WARN, Finding, named, srun_plugin
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
 
 MB = 1 << 20
@@ -112,8 +112,8 @@ def shared_memory(case):
             return Finding(WARN, f"/dev/shm on {host}: {ranks[0]['shm_problem']}", "mount a tmpfs there")
         free = min(facts["shm_free"] for facts in ranks)
         if free < need:
-            return Finding(FAIL, f"/dev/shm on {host} has {free // MB} MB free, {count} ranks need {need // MB}: they hang "
-                                 "or crash", "docker: --shm-size=1g; Kubernetes: an emptyDir of medium Memory; elsewhere: "
+            return Finding(FAIL, f"/dev/shm on {host} has {free // MB} MB free, {count} ranks need {need // MB}: they hang, "
+                                 "crash or fall back to TCP", "docker: --shm-size=1g; Kubernetes: an emptyDir of medium Memory; elsewhere: "
                                              "mount -o remount,size=1g /dev/shm" + _remove(ranks[0], "; and "))
         if ranks[0]["left_over_bytes"] > MUCH_LEFT_OVER:
             return Finding(WARN, f"/dev/shm on {host}: {free // MB} MB free; {ranks[0]['left_over']} segments of killed "
@@ -189,23 +189,23 @@ def rename(case):
 
 def slurm(case):
     """What a batch script has to know."""
-    facts, about, wanted = case.first, case.first["slurm"], SRUN.get(case.family, "")
+    facts, about, (wanted, missing) = case.first, case.first["slurm"], srun_plugin(case)
     in_job = "SLURM_JOB_ID" in about
     if not in_job and not facts["has_srun"]:
         return Finding(OK, "none here")
-    asked, passed_on = _whole(about.get("SLURM_CPUS_PER_TASK", "1")), "SRUN_CPUS_PER_TASK" in about
-    if case.pair is not None and in_job and asked > 1 and not passed_on:
-        return Finding(WARN, f"--cpus-per-task={asked} was asked for, but srun (22.05 and later) does not take it from the "
-                             "batch script", "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK")
     if facts["srun_problem"]:
         if in_job:
             return Finding(WARN, f"srun does not answer: {facts['srun_problem']}", "ask your site; mpirun may still work")
         return Finding(OK, f"srun is installed, but there is no cluster: {facts['srun_problem']}")
-    if wanted and facts["plugins"] and not any(word.startswith(wanted) for word in facts["plugins"]):
-        return Finding(WARN, f"srun offers {', '.join(facts['plugins'])}, not {wanted}, which {case.family} needs",
+    if missing and (case.pair is not None or case.launcher.name.startswith("srun")):
+        return Finding(WARN, f"srun --mpi={wanted}, which {case.family} needs, does not work here: {missing}",
                        "start the ranks by mpirun (or fleetrun) in the batch script, not by srun")
+    asked, passed_on = _whole(about.get("SLURM_CPUS_PER_TASK", "1")), "SRUN_CPUS_PER_TASK" in about
+    if case.pair is not None and in_job and asked > 1 and not passed_on:
+        return Finding(WARN, f"--cpus-per-task={asked} was asked for, but srun (22.05 and later) does not take it from the "
+                             "batch script", "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK")
     job = f"job {about['SLURM_JOB_ID']} on {about.get('SLURM_JOB_NUM_NODES', '?')} nodes; " if in_job else ""
-    return Finding(OK, f"{job}start ranks by mpirun, fleetrun" + (f" or srun --mpi={wanted}" if wanted else ""))
+    return Finding(OK, f"{job}start ranks by mpirun, fleetrun" + (f" or srun --mpi={wanted}" if wanted and not missing else ""))
 
 
 MACHINE_CHECKS = (("slots", "cores", slots), ("binding", "cores", binding), ("threads", "threads", compute_threads),

@@ -33,7 +33,8 @@ def facts(rank=0, size=2, **changed):
             "shm_problem": "", "shm_free": 1 << 30, "left_over": 0, "left_over_bytes": 0, "has_driver": False,
             "no_gpu": "cupy is not installed", "gpus": 0, "is_cuda_aware": False, "cuda_aware_by": "somebody says no",
             "cache": "/env/cache", "cache_kind": "ext4", "cache_problem": "", "folder": "/run", "folder_kind": "ext4",
-            "is_torn": False, "rename_problem": "", "slurm": {}, "has_srun": False, "plugins": [], "srun_problem": "",
+            "is_torn": False, "rename_problem": "", "slurm": {}, "has_srun": False, "plugins": [], "broken": {},
+            "srun_problem": "",
             **changed}
 
 
@@ -71,6 +72,8 @@ def alone(pair=None, **changed):
     (checks.meeting, apart(), FAIL, "2 singletons instead of 2 ranks: srun --mpi=none started 2 processes "
      "(SLURM_STEP_NUM_TASKS), but MPI sees a world of 1", "srun --mpi=pmix, as Open MPI needs it"),
     (checks.meeting, apart(**OF_MPICH), FAIL, "2 singletons", "srun --mpi=pmi2, as MPICH needs it"),
+    (checks.meeting, apart(plugins=["pmix"], broken={"pmix": "no library"}), FAIL, "2 singletons",
+     "in the batch script by the mpirun of this Python's environment (/env/bin/mpirun), or fleetrun; srun --mpi=pmix"),
     (checks.meeting, apart(PMI2), FAIL, "srun --mpi=pmi2 started 2", "srun --mpi=pmix"),
     (checks.meeting, apart(SRUN._replace(name="MPICH's mpirun", variable="PMI_SIZE")), FAIL, "MPICH's mpirun started 2",
      "start the ranks by the mpirun of this Python's environment (/env/bin/mpirun)"),
@@ -183,8 +186,10 @@ def test_ranks_are_named_as_people_do(numbers, words):
     (machine.rename, job({"rename_problem": "Permission denied"}), WARN, "nothing can be saved in /run", "elsewhere"),
     (machine.slurm, job({}), OK, "none here", ""),
     (machine.slurm, alone(has_srun=True, plugins=["none", "pmi2", "pmix_v4"]), OK, "or srun --mpi=pmix", ""),
-    (machine.slurm, alone(has_srun=True, plugins=["none", "pmi2"]), WARN, "offers none, pmi2, not pmix, which Open MPI",
-     "by mpirun"),
+    (machine.slurm, alone(has_srun=True, plugins=["none", "pmi2"]), WARN, "srun --mpi=pmix, which Open MPI needs, does not "
+     "work here: srun offers none, pmi2", "by mpirun"),
+    (machine.slurm, alone(has_srun=True, plugins=["pmix"], broken={"pmix": "no library"}), WARN, "here: no library", "mpirun"),
+    (machine.slurm, job({"has_srun": True, "plugins": ["none"]}), OK, "start ranks by mpirun, fleetrun", ""),
     (machine.slurm, alone(has_srun=True, srun_problem="no conf"), OK, "there is no cluster: no conf", ""),
     (machine.slurm, alone(has_srun=True, srun_problem="no conf", slurm=BATCH), WARN, "srun does not answer: no conf", "site"),
     (machine.slurm, alone(has_srun=True, slurm=BATCH, library=MPICH), OK, "job 7 on 2 nodes; start ranks by mpirun, "

@@ -79,12 +79,18 @@ def test_every_step_sees_something_here(monkeypatch):
     assert seen["slurm"] == {} and seen["typed"] == ""
 
 
-def test_ranks_other_than_the_first_do_not_ask_srun(monkeypatch, tmp_path):
-    (tmp_path / "srun").write_text("#!/bin/sh\necho 'MPI plugin types are...'\necho none; echo '\tpmi2'\n")
+def test_the_first_rank_asks_srun_which_plugins_load_and_others_do_not(monkeypatch, tmp_path):
+    (tmp_path / "srun").write_text("""#!/bin/sh
+        case $1 in
+        --mpi=list) printf 'MPI plugin types are...\\n\\tpmix\\n\\tnone\\n\\tpmi2\\nspecific versions: pmix_v4\\n';;
+        --mpi=pmix) printf 'srun: no binding\\nsrun: error:  no PMIx\\nsrun: error: Invalid MPI type\\n' >&2; exit 1;;
+        *) echo 'srun: error: no such partition' >&2; exit 1;;
+        esac""")
     (tmp_path / "srun").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     seen = doctor_facts.slurm({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"})
-    assert seen == {"slurm": {"SLURM_JOB_ID": "7"}, "has_srun": True, "plugins": ["none", "pmi2"], "srun_problem": ""}
+    assert seen == {"slurm": {"SLURM_JOB_ID": "7"}, "has_srun": True, "plugins": ["pmix", "none", "pmi2"],
+                    "broken": {"pmix": "no PMIx"}, "srun_problem": ""}
     assert not doctor_facts.slurm({"SLURM_PROCID": "1"})["has_srun"]
 
 
