@@ -80,7 +80,7 @@ def _schedule_of_1x(chosen):
 def rewrite_for(program, startup, plan, chosen):
     """Make programs those of one worker among others, as a strategy says."""
     if synchronises(chosen):
-        synchronise_batch_norm(program)
+        plan.strategy["sync_batch_norm"] = f"{synchronise_batch_norm(program)} batch norms over all workers"
     schedule = schedule_of(chosen)
     if schedule is None:
         rewrite(program, startup, plan)

@@ -6,7 +6,8 @@ from fleet_mpi.fleet.collective_job import CollectiveJob
 from fleet_mpi.fleet.job import Job
 from fleet_mpi.fleet.selection import valid_strategy
 from fleet_mpi.program.optimizers.wrappers import Wrapper
-from fleet_mpi.program.program import default_startup_program
+from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.transpile.collective import HALF
 
 # Calls of optimizers that add updates; the fleet sees those of ``minimize`` only.
 _PAST_THE_FLEET = ("apply_gradients", "apply_optimize")
@@ -54,10 +55,16 @@ class DistributedOptimizer:
 
 
 class FP16AllReduceOptimizer(Wrapper):
-    """Gradients as float16 on their way to other workers: one worker sends none."""
+    """Gradients as float16 on their way to other workers, whatever the strategy says; one worker sends none."""
 
     def __init__(self, optimizer):
         super().__init__(optimizer)
+
+    def apply_gradients(self, params_grads):
+        """Add the update ops, and a note for whoever makes the program that of a worker; returns the ops."""
+        program = default_main_program()
+        program._fleet_opt = {**(program._fleet_opt or {}), HALF: True}
+        return super().apply_gradients(params_grads)
 
 
 class TranspilerOptimizer(DistributedOptimizer):

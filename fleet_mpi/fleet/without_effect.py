@@ -36,7 +36,7 @@ TABLE = {
     "fluid.BuildStrategy": sorted(set(_BuildStrategy.defaults) - BUILD_ACTED_ON),
     "fluid.ExecutionStrategy": sorted({*_ExecutionStrategy.defaults} - {"num_iteration_per_run"}),
     "fluid.DistributeTranspilerConfig": sorted(set(_TRANSPILER) - TRANSPILER_ACTED_ON),
-    "role makers, fleet": ["GeneralRoleMaker(**kwargs)", "FP16AllReduceOptimizer", "pslib's strategy dictionary",
+    "role makers, fleet": ["GeneralRoleMaker(**kwargs)", "pslib's strategy dictionary",
                            "_set_client_communication_config"],
     "Executor": ["feed_var_name", "fetch_var_name", "use_program_cache", "return_merged", "use_prune",
                  "train_from_dataset(thread, debug)"],

@@ -6,7 +6,7 @@ follows the op that makes a gradient, ``c_sync_comm_stream`` comes before the up
 of gradients, or otherwise, is in ``local_sgd``, ``gradient_merge`` and ``deep_compression``.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from fleet_mpi.transpile.deep_compression import compressed_gradients, share_com
 from fleet_mpi.transpile.gradient_merge import merged_gradients, sum_merged
 from fleet_mpi.transpile.local_sgd import Schedule, append_averaging
 from fleet_mpi.transpile.ops import backward_digest, communicating
+
+HALF = "fp16_allreduce"  # the note of an optimizer in its program (``_fleet_opt``) that gradients travel as float16
 
 
 @dataclass
@@ -47,6 +49,7 @@ class CollectivePlan:
     options: Options = field(default_factory=Options)
     digest: str = ""                   # of the backward pass
     compressed: list = field(default_factory=list)  # names of the gradients whose updates send what they choose
+    strategy: dict = field(default_factory=dict)    # what else all workers must do alike, in words by name
 
     connect = None  # set by collective_session
 
@@ -68,12 +71,15 @@ class CollectivePlan:
         return {"fleet_mpi": __version__, "workers": self.workers, "options": str(self.options),
                 "gradients": {one.name: f"{one.dtype} {list(one.shape)}" for one in self.gradients},
                 "row gradients": {name: "by rows" for name in self.rows},
-                "compressed gradients": {name: "compressed" for name in self.compressed}, "backward pass": self.digest}
+                "compressed gradients": {name: "compressed" for name in self.compressed}, "strategy": self.strategy,
+                "backward pass": self.digest}
 
 
 def plan_of(program, workers, worker, options=None):
     """The plan of a minimised program; nothing is changed yet."""
     options = options or Options()
+    if (program._fleet_opt or {}).get(HALF):
+        options = replace(options, half=True)
     if program._is_distributed:
         raise UsageError("this program was transpiled before: minimize and transpile a program once")
     makers = gradient_makers(program)
@@ -117,6 +123,7 @@ def rewrite_for_local_sgd(program, startup, plan, schedule=Schedule()):
                          "gradients")
     makers = gradient_makers(program)
     in_order = sorted(makers, key=lambda name: makers[name].idx)
+    plan.strategy["local SGD"] = str(schedule)
     plan.sum_instead(append_averaging(program, startup, plan.workers, schedule,
                                       [name.removesuffix(GRAD) for name in in_order]))
     _belongs_to(program, plan)

@@ -106,3 +106,10 @@ def test_local_sgd_goes_with_neither_compression_nor_merging():
     job = build(line, SGD(0.1), merged, 1)
     with pytest.raises(UsageError, match="local SGD sends no gradients"):
         collective.rewrite_for_local_sgd(job.main, job.startup, job.plan)
+
+
+@pytest.mark.parametrize("one, other", ((dict(localsgd=True), dict(localsgd=True, localsgd_configs={"k_steps": 2})),
+                                        (dict(), dict(sync_batch_norm=True)), (dict(), dict(fp16_allreduce=True))))
+def test_workers_that_differ_in_their_strategy_differ_in_what_they_must_agree_on(one, other):
+    prints = [build(normed, SGD(0.1), strategy(**switches), 2).plan.fingerprint() for switches in (one, one, other)]
+    assert prints[0] == prints[1] != prints[2]

@@ -1,5 +1,9 @@
 """What ``distributed_optimizer`` returns is the optimizer, with a strategy."""
 
+from collective_networks import batches, line
+from collective_workers import build, same, strategy
+from collective_workers import train as train_workers
+
 from fleet_mpi.fleet.facade import CollectiveFleet
 from fleet_mpi.fleet.optimizer import FP16AllReduceOptimizer
 from fleet_mpi.program.optimizers.plain import SGD
@@ -20,3 +24,9 @@ def test_float16_gradients_change_nothing_for_one_worker(loss, train):
     assert "cast" not in [op.type for op in default_main_program().global_block().ops]
     losses = train(default_main_program(), default_startup_program(), loss)
     assert losses[-1] < losses[0]
+
+
+def test_float16_gradients_travel_by_the_optimizer_too():
+    jobs = [build(line, FP16AllReduceOptimizer(SGD(0.1)), None, 2), build(line, SGD(0.1), strategy(fp16_allreduce=True), 2)]
+    assert all(job.plan.options.half for job in jobs)
+    assert same(*(train_workers(job, batches(2, 2))[0][0].values(job) for job in jobs))
