@@ -82,6 +82,16 @@ def test_recomputing_changes_no_bit():
     assert same(*found)
 
 
+def test_recomputing_a_batch_norm_of_all_workers_changes_no_bit():
+    found = []
+    for more in ({}, dict(recompute=True, recompute_configs={"checkpoints": ["batch_norm_0.tmp_2"]})):
+        job = build(normed, SGD(0.1), strategy(sync_batch_norm=True, **more), 2)
+        workers, _ = train(job, batches(3, 2))
+        found.append({**workers[1].values(job), "mean": workers[1].scope.array("batch_norm_0.w_1")})
+    assert same(*found)
+    assert sum(op.type == "sync_batch_norm" for op in job.main.global_block().ops) == 2
+
+
 def whole_batch(feed):
     """The workers' batches as one."""
     return {name: np.concatenate([one[name] for one in feed]) for name in feed[0]}

@@ -7,11 +7,17 @@ from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import application, collective_strategy
 from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.fleet.without_effect import REFUSED
+from fleet_mpi.program import unique_name
 from fleet_mpi.program.amp import OptimizerWithMixedPrecision
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers.data import data
+from fleet_mpi.program.layers.dense import fc
+from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers import paddle2
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Lamb, LarsMomentum, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
-from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.program import Program, default_main_program, default_startup_program, program_guard
+from fleet_mpi.program.scope import global_scope
 
 
 def strategy(**switches):
@@ -95,3 +101,21 @@ def test_a_network_trains_with_the_switch(loss, train, switches):
     application.applied(Momentum(0.1, 0.9), strategy(**switches)).minimize(loss)
     losses = train(default_main_program(), default_startup_program(), loss, steps=6)
     assert np.isfinite(losses).all() and losses[-1] < losses[0]
+
+
+def test_recomputing_needs_less_memory():
+    sizes = []
+    for checkpoints in ([], [3, 7, 11]):
+        main, startup = Program(), Program()
+        with program_guard(main, startup), unique_name.guard():
+            layers = [data("x", [256])]
+            for _ in range(16):
+                layers.append(fc(layers[-1], 256, act="tanh"))
+            application.applied(Momentum(0.1, 0.9), strategy(
+                recompute=bool(checkpoints), recompute_configs={"checkpoints": [layers[i] for i in checkpoints]})
+            ).minimize(mean(layers[-1]))
+        executor = Executor()
+        executor.run(startup)
+        executor.run(main, feed={"x": np.ones((1024, 256), "float32")})
+        sizes.append(executor.compiled(main, global_scope()).arena._bytes.nbytes)
+    assert sizes[1] < 0.7 * sizes[0]
