@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.allreduce [--quick] [--json] [--size FLOATS] [--ranks 2,4] [--peer torch]`` starts its own
 ranks. GB/s are bytes of gradients by the time from the first that is ready to the last that is the sum. *exact* adds
-in rank order, *fast* by the library's Allreduce, both through a session of collective training, in buckets; *raw* is
-one Allreduce call of as many bytes. All are measured in turns within the same ranks; ratios are of medians.
+in rank order, in memory that the ranks share; *messages* are its bits without such memory (FLEET_MPI_SHARED_MEMORY=0,
+or several machines); *fast* is by the library's Allreduce: all through a session of collective training, in buckets.
+*raw* is one Allreduce call of as many bytes. Measured in turns within the same ranks; ratios are of medians.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from benchmarks import ddp, host, mpi_ranks
 SHAPES = {"ResNet-50": "resnet", "wide&deep": "wide_and_deep", "8 Ki floats": 8 << 10, "64 Ki floats": 64 << 10,
           "1 Mi floats": 1 << 20, "10 Mi floats": 10 << 20, "50 Mi floats": 50 << 20}
 QUICK_SHAPES = {"wide&deep": "wide_and_deep", "8 Ki floats": 8 << 10}
-WAYS = ("exact", "fast", "raw")
+WAYS = ("exact", "messages", "fast", "raw")
 LARGE_BYTES = 40e6
 AIM_LARGE, AIM_SMALL = 2.0, 0.95
 

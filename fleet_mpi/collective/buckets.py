@@ -57,11 +57,19 @@ def fuse(gradients, fuse_mb=32, last_mb=1):
     return buckets
 
 
-class FlatGradients:
-    """The flat array, and where each gradient and bucket lies in it. Gaps are zeros: they are summed too."""
+def size_of(buckets):
+    """Bytes of the flat array."""
+    return buckets[-1].stop if buckets else 0
 
-    def __init__(self, gradients, buckets, xp=np):
-        self.array = arrays.empty(buckets[-1].stop if buckets else 0, np.uint8, xp)
+
+class FlatGradients:
+    """The flat array, and where each gradient and bucket lies in it. Gaps are zeros: they are summed too.
+
+    ``array``: bytes to lie in, as many as ``size_of`` says; new ones if there are none.
+    """
+
+    def __init__(self, gradients, buckets, xp=np, array=None):
+        self.array = arrays.empty(size_of(buckets), np.uint8, xp) if array is None else array
         self.array[...] = 0
         self.views, sizes = {}, {one.name: one for one in gradients}
         for bucket in buckets:

@@ -21,12 +21,15 @@ class Group:
         self.index, self.lanes, self.size, self.name_of, self.presence = index, lanes, size, name_of, presence
         self.patience_s = 0.0  # of a first step: others may compile
         self.hosts = [""] * size
+        self.shares_memory = False  # whether workers are processes: then those of one host may
 
     @classmethod
     def over_mpi(cls, index, comms, name_of, presence=None):
         """The group of all ranks of some communicators, which must be used by nothing else."""
         from fleet_mpi.wire.mpi import MPITransport
-        return cls(index, [MPITransport(comm) for comm in comms], comms[0].size, name_of, presence)
+        made = cls(index, [MPITransport(comm) for comm in comms], comms[0].size, name_of, presence)
+        made.shares_memory = True
+        return made
 
     @property
     def ranks(self):

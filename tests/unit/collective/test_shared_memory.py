@@ -1,0 +1,153 @@
+"""Sums in shared memory: the bits of messages, for those who can share; nobody waits in silence, nothing is left behind."""
+
+import errno
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from reducing import in_rank_order, parts_of
+
+from fleet_mpi import settings
+from fleet_mpi.collective import shared_memory
+from fleet_mpi.collective.exact import ExactAllReduce
+from fleet_mpi.collective.group import Group
+from fleet_mpi.collective.half import HalfAllReduce
+from fleet_mpi.collective.shared_memory import SharedAllReduce
+from fleet_mpi.wire.loopback import Network
+
+pytestmark = pytest.mark.skipif(shared_memory.platform.machine() != "x86_64", reason="memory is shared on x86 only")
+
+
+def groups(size, lanes=1):
+    networks = [Network() for _ in range(lanes)]
+    made = [Group(index, [network.transport(index) for network in networks], size) for index in range(size)]
+    for one in made:
+        one.shares_memory = True
+    return made
+
+
+def on_every(workers, call):
+    """What ``call(worker)`` returns for every worker, all at the same time."""
+    with ThreadPoolExecutor(len(workers)) as threads:
+        return list(threads.map(call, workers))
+
+
+def rooms(size, nbytes, folder, lanes=1):
+    return on_every(groups(size, lanes), lambda group: shared_memory.enter(group, nbytes, str(folder)))
+
+
+def reducers_in(found):
+    return [SharedAllReduce(room, 0, None) for room in found]
+
+
+def finish(reductions):
+    for _ in range(100):
+        for one in reductions:
+            one.advance()
+    assert all(one.is_over() for one in reductions)
+
+
+@pytest.mark.parametrize("size", (2, 3, 5))
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_sums_have_the_bits_of_rank_order(tmp_path, size, dtype):
+    found = rooms(size, 64000, tmp_path)
+    reducers = reducers_in(found)
+    for start, length, seed in ((0, 1, 1), (64, 63, 2), (640, 5000, 3), (640, 5000, 4)):
+        parts = parts_of(size, length, dtype, seed)
+        lines = [room.mine[start:].view(dtype)[:length] for room in found]
+        for line, part in zip(lines, parts):
+            line[...] = part
+        finish([reducer.start(line) for reducer, line in zip(reducers, lines)])
+        assert all(line.tobytes() == in_rank_order(parts).tobytes() for line in lines)
+
+
+def test_a_sum_waits_for_the_last_worker_and_names_it(tmp_path):
+    found = rooms(3, 4000, tmp_path)
+    for room in found:
+        room.mine[...] = 0
+        room.mine.view(np.float32)[...] = 1
+    reducers = reducers_in(found)
+    early = [reducers[rank].start(found[rank].mine.view(np.float32)) for rank in (0, 2)]
+    assert not any(one.advance() for one in early)
+    assert not early[0].is_over() and early[0].waits_for() == [1]
+    assert (found[0].mine.view(np.float32) == 1).all()
+    late = reducers[1].start(found[1].mine.view(np.float32))
+    assert early[0].advance() and early[1].advance()
+    assert early[0].waits_for() == [1] and not early[0].is_over()
+    late.advance()
+    assert early[0].is_over() and late.is_over() and late.waits_for() == []
+    assert all((room.mine.view(np.float32) == 3).all() for room in found)
+
+
+def test_lanes_do_not_wait_for_each_other(tmp_path):
+    found = rooms(2, 4096, tmp_path, lanes=2)
+    lines = [room.mine.view(np.float32) for room in found]
+    first, second = ([SharedAllReduce(room, lane, None) for room in found] for lane in range(2))
+    waiting = first[0].start(lines[0][:10])
+    finish([reducer.start(line[100:]) for reducer, line in zip(second, lines)])
+    assert not waiting.is_over()
+
+
+def test_what_lies_elsewhere_or_is_of_another_type_is_sent(tmp_path):
+    class Messages:
+        def start(self, array):
+            return "sent"
+    room, _ = rooms(2, 4096, tmp_path)
+    reducer = SharedAllReduce(room, 0, Messages())
+    assert reducer.start(np.zeros(10, np.float32)) == "sent"
+    assert reducer.start(room.mine.view(np.float16)) == "sent"
+    assert reducer.start(room.rows[1].view(np.float32)) == "sent"
+    assert reducer.start(room.mine.view(np.float32)) != "sent"
+
+
+def test_nothing_is_left_in_the_folder(tmp_path):
+    assert None not in rooms(2, 4096, tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_a_folder_all_use_messages(tmp_path):
+    assert rooms(2, 4096, tmp_path / "none") == [None, None]
+
+
+def test_without_room_all_use_messages(tmp_path, monkeypatch):
+    def no_room(file, start, size):
+        raise OSError(errno.ENOSPC, "no space left")
+    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    assert rooms(2, 4096, tmp_path) == [None, None]
+    assert os.listdir(tmp_path) == []
+
+
+def test_where_one_cannot_enter_nobody_does(tmp_path, monkeypatch):
+    """As in two containers of one machine: the others do not see the file."""
+    monkeypatch.setattr(shared_memory, "_open", lambda path, size: None)
+    assert rooms(3, 4096, tmp_path) == [None, None, None]
+    assert os.listdir(tmp_path) == []
+
+
+def moved_in(change=lambda group: None, wrap=lambda reducer: reducer):
+    made = groups(2)
+    for group in made:
+        change(group)
+    return on_every(made, lambda group: shared_memory.move_in(
+        [wrap(ExactAllReduce(lane, group.ranks)) for lane in group.lanes], group, 4096, np))
+
+
+def test_workers_of_one_machine_share():
+    for (reducer,), home in moved_in():
+        assert type(reducer) is SharedAllReduce and type(reducer.messages) is ExactAllReduce
+        assert len(home) == 4096
+
+
+@pytest.mark.parametrize("change, wrap", [
+    (lambda group: setattr(group, "hosts", ["a", "b"]), lambda reducer: reducer),
+    (lambda group: setattr(group, "shares_memory", False), lambda reducer: reducer),
+    (lambda group: None, HalfAllReduce)])
+def test_others_use_messages(change, wrap):
+    for (reducer,), home in moved_in(change, wrap):
+        assert type(reducer) is not SharedAllReduce and home is None
+
+
+def test_a_setting_turns_it_off():
+    with settings.override(FLEET_MPI_SHARED_MEMORY=False):
+        assert [home for _, home in moved_in()] == [None, None]
