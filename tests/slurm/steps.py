@@ -53,7 +53,7 @@ def train(exe, loss, options):
         for step in range(first, options.steps):
             drawn = np.random.default_rng([fleet.worker_index(), step]).normal(size=(8, 5)).astype("float32")
             exe.run(program, feed={"x": drawn[:, :4], "y": drawn[:, 4:]}, fetch_list=[loss])
-            time.sleep(options.pause)
+            time.sleep(0 if first else options.pause)
             if keeping.stopping(step + 1):
                 print(f"worker {fleet.worker_index()} stops after step {step + 1}", flush=True)
                 break
@@ -75,7 +75,7 @@ def parse():
     """The command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps, unless resumed")
     parser.add_argument("--model-dir", required=True)
     parser.add_argument("--result-dir", required=True)
     parser.add_argument("--collective", action="store_true")

@@ -17,6 +17,11 @@ from pathlib import Path
 
 NEEDED = ("slurmctld", "slurmd", "sbatch", "scontrol", "munged")
 NODES, CPUS = 2, 4
+ROOT = Path(__file__).resolve().parents[2]
+# What Open MPI must be told here, and need not be told on a cluster: root starts jobs, nodes claim more CPUs than the
+# machine has, and there is no fabric to look for.
+OF_THIS_MACHINE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "^ofi",
+                   "OMPI_MCA_mtl": "^ofi", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 STARTS_S = 30
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
 
@@ -43,7 +48,7 @@ JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 ReturnToService=2
 SlurmdParameters=config_overrides
-KillWait=15
+KillWait=5
 JobRequeue=1
 """
 
@@ -66,8 +71,8 @@ class Cluster:
         # Jobs run as a user would start them: with this Python and its MPI, and nothing of the test's own surroundings.
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("SLURM", "SBATCH", "OMPI_", "PMI", "PADDLE_", "FLEET_MPI_"))}
-        self.environ = {**kept, "SLURM_CONF": str(self.folder / "slurm.conf"), "PYTHON": sys.executable,
-                        "PATH": f"{Path(sys.executable).parent}:{_path()}"}
+        self.environ = {**kept, **OF_THIS_MACHINE, "SLURM_CONF": str(self.folder / "slurm.conf"),
+                        "PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "PATH": f"{Path(sys.executable).parent}:{_path()}"}
         self.daemons = []
 
     def __enter__(self):
@@ -84,6 +89,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_):
+        self._end_jobs()
         for daemon in reversed(self.daemons):
             daemon.send_signal(signal.SIGTERM)
         for daemon in reversed(self.daemons):
@@ -114,8 +120,8 @@ class Cluster:
         """JobState of every task of an array, or part of a heterogeneous job."""
         return re.findall(r"JobState=(\w+)", self.run("scontrol", "show", "job", job))
 
-    def wait(self, job, seconds=120):
-        """Wait until a job, with all its tasks, has ended; returns the set of their states. Skips the wait of requeued ones."""
+    def wait(self, job, seconds=180):
+        """Wait until a job, with all its tasks or parts, has ended; returns the set of their states."""
         return self.until(lambda: _all_ended(self.states(job)), seconds, lambda: self.story(job))
 
     def until(self, look, seconds, story=str):
@@ -128,20 +134,42 @@ class Cluster:
             time.sleep(0.2)
         raise AssertionError(f"not within {seconds} s: {story()}")
 
-    def start_again(self, job, seconds=90):
-        """Wait until a job was requeued, and let it begin at once: Slurm would wait two minutes first."""
-        self.until(lambda: self.state(job)["Restarts"] != "0" and self.state(job)["JobState"] in ("PENDING", "RUNNING"),
-                   seconds, lambda: self.story(job))
-        self.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    def signal(self, job, seconds=120):
+        """Ask the batch script of a job to stop, once its workers train."""
+        self.until(lambda: "begins at step" in self.output(job), seconds, lambda: self.story(job))
+        self.run("scancel", "--batch", "--signal=USR1", job)
+
+    def start_again(self, job, seconds=120):
+        """Wait until a job is back in the queue, and let it begin: Slurm would wait two minutes first."""
+        def is_back():
+            state = self.state(job)
+            return state["Restarts"] == "1" and state["JobState"] == "PENDING"
+        self.until(is_back, seconds, lambda: self.story(job))
+        # Slurm refuses a job that begins in the very second in which it was taken back.
+        time.sleep(2)
+        # Its second part gets more time, since a busy machine may not be through with it in a minute either.
+        self.run("scontrol", "update", f"JobId={job}", "TimeLimit=60", "StartTime=now")
+
+    def output(self, job):
+        """What a job has written so far."""
+        path = Path(self.state(job)["StdOut"])
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def story(self, job):
         """All that is known of a job: its record, its output, the daemons' last words."""
-        record = self.run("scontrol", "show", "job", job, check=False)
-        output = re.search(r"StdOut=(\S+)", record)
-        parts = [record, Path(output[1]).read_text() if output and Path(output[1]).exists() else "no output"]
+        parts = [self.run("scontrol", "show", "job", job, check=False)]
+        parts += [Path(path).read_text(errors="replace") for path in re.findall(r"Std(?:Out|Err)=(\S+)", parts[0])
+                  if Path(path).exists()]
         parts += [f"---- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-15:])
                   for path in sorted(self.folder.glob("*.log"))]
         return "\n".join(parts)
+
+    def _end_jobs(self):
+        """Cancel what a failed test has left: the daemons leave running jobs alone."""
+        jobs = self.run("squeue", "-h", "-o", "%A", check=False).split()
+        if jobs:
+            self.run("scancel", *jobs, check=False)
+            self.until(lambda: not self.run("squeue", "-h", check=False), 20, lambda: "jobs do not end")
 
     def _configure(self):
         (self.folder / "state").mkdir(parents=True)

@@ -1,0 +1,108 @@
+"""The scripts of slurm/, submitted to a real Slurm: they run, make room when asked to, come back and finish."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from jobs import run_job
+
+HERE = Path(__file__).parent
+SCRIPTS = HERE.parents[1] / "slurm"
+STEPS = HERE / "steps.py"
+SEED = {"FLEET_MPI_SEED": "11"}
+
+
+class Training:
+    """A training by steps.py in a folder of its own."""
+
+    def __init__(self, folder, *words):
+        self.folder = folder
+        self.words = [STEPS, "--model-dir", folder / "model", "--result-dir", folder / "result", *words]
+
+    def submit(self, slurm, script, *options):
+        """sbatch it; returns the job's number."""
+        return slurm.submit(f"--output={self.folder}/%j.out", *options, SCRIPTS / script, *self.words, **SEED)
+
+    def without_a_stop(self, ranks):
+        """What the model is after the same steps in one go, by mpirun alone."""
+        ended = run_job(ranks, self.words, env=SEED, cwd=self.folder)
+        assert ended.code == 0, ended.story()
+        return re.search(r"model (\w{64})", ended.out)[1]
+
+
+@pytest.fixture(scope="session")
+def limited(slurm, tmp_path_factory):
+    """(training, job) that cannot finish within its limit of a minute; submitted early, looked at late."""
+    training = Training(tmp_path_factory.mktemp("limited"), "--steps", "300", "--pause", "0.25")
+    return training, training.submit(slurm, "parameter_server.sbatch", "--time=1", "--signal=B:USR1@10")
+
+
+def check_that_it_came_back(slurm, job, training, ranks):
+    """A job stopped once, after the same step on both workers, resumed there, and ended as if never stopped."""
+    assert slurm.wait(job) == {"COMPLETED"}, slurm.story(job)
+    told = slurm.output(job)
+    stopped = re.findall(r"worker (\d) stops after step (\d+)", told)
+    begun = re.findall(r"worker (\d) begins at step (\d+)", told)
+    assert sorted(worker for worker, _ in stopped) == ["0", "1"], told
+    step, = {step for _, step in stopped}
+    assert sorted(begun) == sorted([("0", "0"), ("1", "0"), ("0", step), ("1", step)]), told
+    assert 0 < int(step), told
+    assert f"job {job}: exit code 75" in told and f"job {job}: exit code 0" in told, told
+    assert re.search(r"model (\w{64})", told)[1] == training.without_a_stop(ranks), told
+
+
+def test_a_job_with_servers_runs(slurm, limited, tmp_path):
+    job = slurm.submit(f"--output={tmp_path}/%j.out", "--ntasks=2", "--nodes=1", SCRIPTS / "parameter_server.sbatch", "-m",
+                       "fleet_mpi.examples.fit_a_line", "--learning-rate", "0.003", **SEED)
+    assert slurm.wait(job) == {"COMPLETED"}, slurm.story(job)
+    assert "a batch has loss" in slurm.output(job) and f"job {job}: exit code 0" in slurm.output(job), slurm.story(job)
+
+
+def test_a_job_that_fails_is_not_requeued(slurm, tmp_path):
+    (tmp_path / "train.py").write_text("import sys\nsys.exit(7)\n")
+    job = slurm.submit(f"--output={tmp_path}/%j.out", "--ntasks=2", "--nodes=1", SCRIPTS / "parameter_server.sbatch",
+                       tmp_path / "train.py")
+    assert slurm.wait(job) == {"FAILED"}, slurm.story(job)
+    assert slurm.state(job)["Restarts"] == "0" and slurm.state(job)["ExitCode"] == "7:0", slurm.story(job)
+
+
+def test_a_collective_job_that_is_asked_to_stop_comes_back_and_finishes(slurm, tmp_path):
+    training = Training(tmp_path, "--collective", "--steps", "60", "--pause", "0.3")
+    job = training.submit(slurm, "collective.sbatch")
+    slurm.signal(job)
+    slurm.start_again(job)
+    check_that_it_came_back(slurm, job, training, ranks=2)
+
+
+def test_servers_and_workers_in_partitions_of_their_own_come_back_too(slurm, tmp_path):
+    training = Training(tmp_path, "--steps", "60", "--pause", "0.3")
+    job = training.submit(slurm, "heterogeneous.sbatch")
+    slurm.signal(job)
+    slurm.start_again(job)
+    check_that_it_came_back(slurm, job, training, ranks=4)
+    assert re.search(r"2 servers on n\d, 2 workers on n\d", slurm.output(job)), slurm.story(job)
+
+
+def test_a_job_that_reaches_its_time_limit_saves_comes_back_and_finishes(slurm, limited):
+    training, job = limited
+    slurm.start_again(job)
+    check_that_it_came_back(slurm, job, training, ranks=4)
+
+
+def test_an_array_job_measures_one_size_in_each_task(slurm, tmp_path):
+    job = slurm.submit(f"--output={tmp_path}/%a.json", f"--error={tmp_path}/%a.err", "--array=0-1",
+                       f"--chdir={SCRIPTS.parent}", SCRIPTS / "sweep.sbatch", SIZES="1024 4096", ROUNDS="1")
+    assert slurm.wait(job) == {"COMPLETED"}, slurm.story(job)
+    for task, floats in enumerate((1024, 4096)):
+        line, = (tmp_path / f"{task}.json").read_text().splitlines()
+        told = json.loads(line)
+        assert (told["benchmark"], told["floats"], told["ranks"], told["job"]) == ("push_pull", floats, 2, f"{job}_{task}")
+        assert all(second > 0 for second in told["measured"]["ours"])
+
+
+def test_ranks_that_srun_starts_as_singletons_refuse_to_train_alone(slurm, tmp_path):
+    ended = run_job(None, ["-m", "fleet_mpi.examples.fit_a_line"], via="command", env=slurm.environ, cwd=tmp_path,
+                    python=("srun", "--mpi=none", "--ntasks=2", slurm.environ["PYTHON"]))
+    assert ended.code == 3, ended.story()
+    assert "2 processes were started together (SLURM_STEP_NUM_TASKS), but MPI sees a world of 1" in ended.err, ended.story()
