@@ -8,9 +8,9 @@ from fleet_mpi.checkpoint.variables import save_persistables
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy
 from fleet_mpi.program.compiled import GradientScaleStrategy
+from fleet_mpi.program.sync_batch_norm import synchronise_batch_norm
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite, rewrite_for_local_sgd
 from fleet_mpi.transpile.local_sgd import Schedule
-from fleet_mpi.transpile.sync_batch_norm import synchronise_batch_norm
 
 
 def options_of(chosen):

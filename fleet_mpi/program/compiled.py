@@ -10,6 +10,7 @@ from fleet_mpi.errors import UnknownName, UsageError, nearest
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.places import CPUPlace, CUDAPlace
 from fleet_mpi.program.program import Program, default_main_program
+from fleet_mpi.program.sync_batch_norm import synchronise_batch_norm
 
 
 class ReduceStrategy(enum.IntEnum):
@@ -85,9 +86,14 @@ class CompiledProgram:
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None,
                            share_vars_from=None, places=None):
-        """Note strategies; in one process there is one device, and every step uses the whole batch."""
+        """Note strategies; in one process there is one device, and every step uses the whole batch.
+
+        A program of a worker among others (without servers) is changed where batch norms shall see all their batches.
+        """
         self.loss_name = loss_name
         self.build_strategy = build_strategy or self.build_strategy or BuildStrategy()
+        if self.build_strategy.sync_batch_norm and self.program._is_distributed and self.program._distribution is None:
+            synchronise_batch_norm(self.program)
         self.exec_strategy = exec_strategy or ExecutionStrategy()
         self.places = places
         return self
