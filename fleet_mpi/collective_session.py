@@ -9,7 +9,7 @@ import numpy as np
 from fleet_mpi import arrays, cluster, notices, settings
 from fleet_mpi.arrays import Rows
 from fleet_mpi.collective.buckets import FlatGradients
-from fleet_mpi.collective.by_node import by_node_all_reduce, nodes_of
+from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.group import Group
 from fleet_mpi.collective.half import HalfAllReduce
@@ -183,7 +183,7 @@ def _reducers(plan, group):
         chosen = _for_half(chosen, group)
     nodes = _nodes(plan.options, group, chosen)
     if chosen == "exact":
-        made = [by_node_all_reduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
+        made = [ByNodeAllReduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
     elif chosen == "fast":
         made = group.library_reducers()
     else:

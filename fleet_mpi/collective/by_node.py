@@ -12,12 +12,13 @@ from fleet_mpi.collective.exact import CHUNK, ExactAllReduce
 from fleet_mpi.errors import UsageError
 
 
-def by_node_all_reduce(transport, nodes, chunk=CHUNK):
-    """What sums arrays over all ranks of ``nodes`` (lists of ranks, equally long); ``start`` as in ``exact``."""
-    home = next(node for node in nodes if transport.rank in node)
-    place = home.index(transport.rank)
-    between = ExactAllReduce(transport, [node[place] for node in nodes], chunk)
-    return ExactAllReduce(transport, home, chunk, between)
+class ByNodeAllReduce(ExactAllReduce):
+    """Sums arrays over all ranks of ``nodes`` (lists of ranks, equally long); all must start the same in one order."""
+
+    def __init__(self, transport, nodes, chunk=CHUNK):
+        home = next(node for node in nodes if transport.rank in node)
+        place = home.index(transport.rank)
+        super().__init__(transport, home, chunk, ExactAllReduce(transport, [node[place] for node in nodes], chunk))
 
 
 def nodes_of(hosts, node_ranks=0):

@@ -51,13 +51,13 @@ class Group:
             return [parts]
         lane, lengths = self.lanes[0], np.zeros((self.size, len(parts)), np.int64)
         lengths[self.index] = [len(part) for part in parts]
-        self.finish([Gathering(lane, self.ranks, [lengths[rank:rank + 1] for rank in self.ranks])], "row gradients",
+        self.finish([Gathering(lane, self.ranks, [lengths[rank:rank + 1] for rank in self.ranks])], "the gathered values",
                     meanwhile)
         found = [parts if rank == self.index else [np.empty((length, *part.shape[1:]), part.dtype)
                                                    for length, part in zip(lengths[rank].tolist(), parts)]
                  for rank in self.ranks]
         for number in range(len(parts)):
-            self.finish([Gathering(lane, self.ranks, [one[number] for one in found])], "row gradients",
+            self.finish([Gathering(lane, self.ranks, [one[number] for one in found])], "the gathered values",
                         meanwhile)
         return found
 

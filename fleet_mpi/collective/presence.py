@@ -17,7 +17,8 @@ from fleet_mpi.wire import waiting
 NOTICE_S = 0.5  # so long a worker waits before it tells
 
 _RECORD = struct.Struct("<5q88s")
-_CURE = "all workers must run the same number of steps, from as many batches each"
+_STEPS = "all workers must run the same number of steps, from as many batches each"
+_CALLS = "all workers must make the same calls in the same order"
 
 
 class Channel(enum.IntEnum):
@@ -100,12 +101,13 @@ class Presence:
         self.take_in()
         for rank, theirs in sorted(self.news.items()):
             if theirs.leaves and theirs.count(place) <= self.done[place]:
-                raise self._told_once(PeerLost(f"{what}: {self.name_of(rank)} has ended after {theirs.steps} steps, this "
-                                               f"worker has done {self.steps()}: {_CURE}"))
+                raise self._told_once(PeerLost(
+                    f"{what}: {self.name_of(rank)} has ended after {theirs.steps} steps, this worker has done {self.steps()}: "
+                    f"{_STEPS if place == Place.EXCHANGE else _CALLS}"))
             if self._wait_crosswise(place, theirs):
                 raise self._told_once(UsageError(
                     f"{what}: {self.name_of(rank)} has done {theirs.steps} steps and waits for something else ({theirs.what}), "
-                    f"this worker has done {self.steps()}: {_CURE}, and make the same calls in the same order"))
+                    f"this worker has done {self.steps()}: {_STEPS}; {_CALLS}"))
 
     def _wait_crosswise(self, place, theirs):
         """Whether another worker waits at a place of the other kind that this one has not come to, nor it to this."""

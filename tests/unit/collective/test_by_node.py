@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from reducing import in_rank_order, network_of, parts_of, reduced
 
-from fleet_mpi.collective.by_node import by_node_all_reduce, nodes_of
+from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.errors import UsageError
 
 
 def by_node_reducers(nodes, chunk=1 << 19):
     ranks = sum(map(len, nodes))
-    return network_of(lambda transport: by_node_all_reduce(transport, nodes, chunk), ranks)
+    return network_of(lambda transport: ByNodeAllReduce(transport, nodes, chunk), ranks)
 
 
 def in_node_order(parts, nodes):
