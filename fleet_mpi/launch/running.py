@@ -1,11 +1,13 @@
 """Runs a job's mpirun to its end, in front of the terminal that the launcher has; knows exit codes and signals."""
 
 import os
+import re
 import signal
 import subprocess
 import time
 from pathlib import Path
 
+from fleet_mpi import errors
 from fleet_mpi.launch.watched import FIRST, LAST_LINES, PEER_LOST, SPOKE, failing, log_name
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -76,7 +78,7 @@ def exit_code(code, ended_by, folder):
     """The launcher's exit code: what the first rank that failed ended with, where a rank has left a note of it.
 
     Without a note a watcher was killed itself, or mpirun failed on its own account. Open MPI gives 128 + signal for the
-    first, MPICH the bare signal; Python gives a negative one where mpirun was killed.
+    first, MPICH the bare signal; Python gives a negative one where mpirun was killed. What the rank said before may tell.
     """
     if ended_by is not None:
         return 128 + ended_by
@@ -85,7 +87,21 @@ def exit_code(code, ended_by, folder):
     noted = first_code(folder)
     if noted is not None:
         return noted
-    return PEER_LOST if code < 0 or code in (signal.SIGKILL, 128 + signal.SIGKILL) else code
+    if code >= 0 and code not in (signal.SIGKILL, 128 + signal.SIGKILL):
+        return code
+    said = Path(folder, SPOKE)
+    return code_of(said.read_text()) if said.exists() and said.read_text() else PEER_LOST
+
+
+def code_of(said):
+    """The exit code that goes with a rank's last sentence (``watched.failing``), by the kind of error that it names."""
+    number = re.search(r"^Abort\((\d+)\)|\): exit code (\d+)$", said)
+    if number:
+        return int(number[1] or number[2])
+    kind = re.search(r"\): (\w+)", said)
+    if kind and kind[1] == "KeyboardInterrupt":
+        return 128 + signal.SIGINT
+    return getattr(getattr(errors, kind[1] if kind else "", None), "exit_code", 1)
 
 
 def last_line(job, code, ended_by, folder, since=0):

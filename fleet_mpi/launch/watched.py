@@ -155,8 +155,9 @@ def log_name(role, index):
 
 
 def failing(data):
-    """Whether this part of a rank's output says that the rank is about to end the job."""
-    return _FAILING.search(data) is not None
+    """The line in this part of a rank's output that says that the rank is about to end the job; empty if there is none."""
+    found = _FAILING.search(data)
+    return data[found.start():].splitlines()[0].decode(errors="replace") if found else ""
 
 
 class Output:
@@ -220,11 +221,11 @@ class Output:
             _write(key.data, data)
         self.recent = (self.recent + data)[-_KEPT_BYTES:]
         if key.data == 2 and failing(data):
-            self.speak("fails")
+            self.speak("fails", failing(data))
 
-    def speak(self, how):
+    def speak(self, how, why=""):
         """Tell how this rank ended, with its last words, if it is the first of all and they are not seen already."""
-        if self.spoke or not leave_note(self.folder, SPOKE, rank()):
+        if self.spoke or not leave_note(self.folder, SPOKE, why):
             return
         self.spoke = True
         begins = f"fleet_mpi: {self.who} on {os.uname().nodename} {how or 'was the first to fail'}"

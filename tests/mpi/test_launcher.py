@@ -23,14 +23,14 @@ def script(tmp_path):
     return write
 
 
-def test_ranks_meet_and_get_their_arguments_and_who_serves(script):
+def test_ranks_meet_and_get_their_arguments_and_who_serves(script, tmp_path):
     path = script("""
         import paddle
         words = (world.size, os.environ["FLEET_MPI_SERVERS"], *sys.argv[1:], paddle.__name__)
         sys.stdout.write(" ".join(map(str, (world.rank, *words))) + "\\n")
         """)
     ended = run_job(None, ["-m", "fleet_mpi", "-m", "paddle.distributed.launch", "--server_num=1", "--worker_num=2", path,
-                           "--epochs", "3"], via="command")
+                           "--epochs", "3"], via="command", cwd=tmp_path)
     assert ended.code == 0, ended.story()
     assert sorted(ended.out.splitlines()) == [f"{rank} 3 1 --epochs 3 fleet_mpi.paddle" for rank in range(3)]
 
@@ -41,6 +41,63 @@ def test_an_unchanged_script_trains_with_a_server(tmp_path):
     assert ended.code == 0, ended.story()
     losses = re.findall(r"first=(\S+) last=(\S+)", ended.out)
     assert len(losses) == 2 and all(float(last) < float(first) / 10 for first, last in losses), ended.story()
+
+
+ROLES = """
+    from paddle.distributed import fleet
+    role = fleet.PaddleCloudRoleMaker(is_collective={collective})
+    fleet.init(role)
+    words = (role.worker_num(), role.server_num(), "server" if role.is_server() else "worker", role.role_id())
+    told = [os.environ.get(name) for name in ("TRAINING_ROLE", "PADDLE_TRAINER_ID", "FLAGS_selected_gpus", "POD_IP")]
+    sys.stdout.write(" ".join(map(str, (world.rank, world.size, *words, *told))) + "\\n")
+    """
+
+
+def test_devices_make_collective_ranks_that_see_the_same_job_as_mpi(script, tmp_path):
+    path = script(ROLES.format(collective=True))
+    ended = run_job(None, ["-m", "fleet_mpi.launch", "--gpus=0,1", path], via="command", cwd=tmp_path,
+                    env={"POD_IP": "of another role", "CUDA_VISIBLE_DEVICES": ""})
+    assert ended.code == 0, ended.story()
+    assert ended.out == "0 2 2 0 worker 0 None 0 0 None\n"
+    logs = [(tmp_path / "log" / f"workerlog.{rank}").read_text() for rank in range(2)]
+    assert logs[0] == ended.out and logs[1] == "1 2 2 0 worker 1 None 1 1 None\n"
+    assert ended.err.startswith("-----------  Configuration Arguments -----------\ngpus: 0,1\nheter_worker_num: None\n")
+    assert "launch train in CPU mode" in ended.err and "Local start 2 processes." in ended.err
+    assert re.search(r"\|                PADDLE_TRAINER_ENDPOINTS          127.0.0.1:6170,127.0.0.1:6171        \|", ended.err)
+
+
+def test_servers_and_workers_have_logs_of_their_own_which_a_second_job_writes_anew(script, tmp_path):
+    path = script(ROLES.format(collective=False))
+    for _ in range(2):
+        ended = run_job(None, ["-m", "fleet_mpi.launch", "--server_num=1", "--worker_num=2", "--log_dir=mine", "--echo=first",
+                               path], via="command", cwd=tmp_path)
+        assert ended.code == 0, ended.story()
+    assert ended.out == "1 3 2 1 worker 0 TRAINER 0 None None\n"
+    logs = {log.name: log.read_text() for log in (tmp_path / "mine").iterdir()}
+    assert logs == {"serverlog.0": "0 3 2 1 server 0 PSERVER None None 127.0.0.1\n", "workerlog.0": ended.out,
+                    "workerlog.1": "2 3 2 1 worker 1 TRAINER 1 None None\n"}
+
+
+@pytest.mark.parametrize("end, code, said", (
+    ("raise ValueError('oh dear')", 1, "    ValueError: oh dear"), ("os._exit(85)", 85, "    my last words"),
+    ("world.Abort(85)", 85, "    my last words"), ("os.kill(os.getpid(), signal.SIGKILL)", 4, "    my last words")))
+def test_the_first_failure_ends_the_job_and_its_rank_and_last_words_come_first(script, tmp_path, end, code, said):
+    path = script(f"""
+        world.Barrier()
+        if world.rank == 1:
+            sys.stderr.write("my last words\\n")
+            {end}
+        time.sleep(60)
+        """)
+    ended = run_job(None, ["-m", "fleet_mpi.launch", "--nproc_per_node=3", "--print_config=False", path], via="command",
+                    cwd=tmp_path, timeout=50)
+    assert ended.code == code and "my last words" not in ended.out, ended.story()  # MPICH itself writes there
+    # Open MPI may tell of an Abort before the rank has ended.
+    lines = ended.err[ended.err.index("fleet_mpi: rank 1 ") if "Abort" in end else 0:].splitlines()
+    first, at = lines[0], lines.index(said)
+    assert first.startswith("fleet_mpi: rank 1 ") and 0 < at < 40, ended.story()
+    assert lines[-1] == f"fleet_mpi: the job ended with code {code}; what ranks wrote is in log"
+    assert "my last words\n" in (tmp_path / "log" / "workerlog.1").read_text()
 
 
 @pytest.mark.parametrize("rank", (0, 2))

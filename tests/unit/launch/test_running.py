@@ -9,7 +9,7 @@ import pytest
 
 from fleet_mpi.launch import running, watched
 from fleet_mpi.launch.job import parse
-from fleet_mpi.launch.running import cores, exit_code, last_line, run
+from fleet_mpi.launch.running import code_of, cores, exit_code, last_line, run
 
 
 def test_the_code_of_the_command_comes_back():
@@ -112,3 +112,16 @@ def test_nothing_is_said_of_jobs_that_did_not_fail_or_keep_no_logs(failed):
     job, folder = failed
     assert last_line(job, 0, None, folder) == last_line(job, 130, signal.SIGINT, folder) == ""
     assert last_line(parse(["-np", "2", "train.py"]), 85, None, folder) == ""
+
+
+@pytest.mark.parametrize("said, code", (
+    ("fleet_mpi: rank 1 (worker 0, host h, step 3): ValueError: oh (dear): no", 1),
+    ("fleet_mpi: rank 1 (host h): Stalled: rank 2 did not come", 5),
+    ("fleet_mpi: rank 1 (host h): exit code 85", 85),
+    ("fleet_mpi: rank 1 (host h): KeyboardInterrupt", 130),
+    ("Abort(7) on node 1 (rank 1 in comm 0): application called MPI_Abort", 7),
+))
+def test_a_rank_that_was_killed_with_the_job_has_said_what_it_would_end_with(said, code, tmp_path):
+    assert code_of(said) == code
+    (tmp_path / watched.SPOKE).write_text(said)
+    assert exit_code(137, None, str(tmp_path)) == code and exit_code(3, None, str(tmp_path)) == 3
