@@ -1,7 +1,10 @@
 """The doctor's checks, one row per fault, and its command, for surroundings that are made up."""
 
 import json
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -291,3 +294,12 @@ def test_wrong_words_are_usage():
     with pytest.raises(SystemExit) as ended:
         doctor.main(["--fast"])
     assert ended.value.code == 2
+
+
+def test_doctor_is_a_command_unless_a_file_is_called_so(tmp_path):
+    def run():
+        return subprocess.run([sys.executable, "-m", "fleet_mpi", "doctor", "--help"], cwd=tmp_path, capture_output=True,
+                              text=True, timeout=60, env={"PYTHONPATH": str(Path(__file__).parents[3]), "PATH": ""}).stdout
+    assert run().startswith("usage: python -m fleet_mpi doctor")
+    (tmp_path / "doctor").write_text("import sys; print('mine', sys.argv[1:])")
+    assert run() == "mine ['--help']\n"
