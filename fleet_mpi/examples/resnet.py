@@ -35,7 +35,7 @@ def network(layers=50, image_size=224, classes=FLOWERS, with_metrics=True):
     """The model in the default program, channels first."""
     image = paddle.static.data(name="x", shape=[None, 3, image_size, image_size], dtype="float32")
     label = paddle.static.data(name="y", shape=[None, 1], dtype="int64")
-    logits = _class_scores(image, layers, classes)
+    logits = class_scores(image, layers, classes)
     loss = paddle.nn.functional.cross_entropy(input=logits, label=label)
     top1 = top5 = None
     if with_metrics:
@@ -44,7 +44,8 @@ def network(layers=50, image_size=224, classes=FLOWERS, with_metrics=True):
     return Network(image, label, logits, loss, top1, top5)
 
 
-def _class_scores(image, layers, classes):
+def class_scores(image, layers, classes):
+    """The logits of an image variable, [N, classes]."""
     block = _bottleneck if layers >= 50 else _basic_block
     x = _conv_norm(image, "conv1", 64, 7, stride=2, act="relu")
     x = fluid.layers.pool2d(x, pool_size=3, pool_stride=2, pool_padding=1, pool_type="max")
