@@ -23,7 +23,7 @@ def main():
     preemption.watch()
     paddle.enable_static()
     fleet.init(is_collective=options.collective)
-    x = paddle.static.data(name="x", shape=[None, 4], dtype="float32")
+    x = paddle.static.data(name="x", shape=[None, options.width], dtype="float32")
     y = paddle.static.data(name="y", shape=[None, 1], dtype="float32")
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, size=1), y))
     strategy = fleet.DistributedStrategy()
@@ -51,8 +51,8 @@ def train(exe, loss, options):
         first = keeping.resume()
         print(f"worker {fleet.worker_index()} begins at step {first}", flush=True)
         for step in range(first, options.steps):
-            drawn = np.random.default_rng([fleet.worker_index(), step]).normal(size=(8, 5)).astype("float32")
-            exe.run(program, feed={"x": drawn[:, :4], "y": drawn[:, 4:]}, fetch_list=[loss])
+            drawn = np.random.default_rng([fleet.worker_index(), step]).normal(size=(8, options.width + 1))
+            exe.run(program, feed={"x": drawn[:, 1:], "y": drawn[:, :1]}, fetch_list=[loss])
             time.sleep(0 if first else options.pause)
             if keeping.stopping(step + 1):
                 print(f"worker {fleet.worker_index()} stops after step {step + 1}", flush=True)
@@ -75,6 +75,7 @@ def parse():
     """The command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--width", type=int, default=4, help="parameters, but for the bias")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps, unless resumed")
     parser.add_argument("--model-dir", required=True)
     parser.add_argument("--result-dir", required=True)
