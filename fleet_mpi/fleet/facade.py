@@ -191,7 +191,7 @@ class Fleet:
         return self.main_program or default_main_program()
 
     def _final_strategy(self):
-        return self._strategy
+        return self._strategy if self._optimizer is None else self._optimizer._strategy
 
 
 class TranspilerFleet(Fleet):

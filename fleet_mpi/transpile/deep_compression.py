@@ -17,7 +17,11 @@ def compressed_gradients(program):
     """The names of the gradients that are not summed in buckets."""
     if any(op.type == LOCAL for block in program.blocks[1:] for op in block.ops):
         raise NotBuilt("deep gradient compression within GradientMergeOptimizer is not built: use one of the two")
-    return [op.attrs[ROLE_VAR][1] for op in program.global_block().ops if op.type == LOCAL]
+    found = [op for op in program.global_block().ops if op.type == LOCAL]
+    if any(op.input("SkipUpdate") for op in found):
+        # Whether a gradient is finite would be known for this worker's alone: some would skip a step, others not.
+        raise NotBuilt("deep gradient compression with loss scaling (amp) is not built: use one of the two")
+    return [op.attrs[ROLE_VAR][1] for op in found]
 
 
 def share_compressed(program, workers):

@@ -7,6 +7,11 @@ from collective_workers import Replay, build, in_rank_order, same, strategy, tra
 
 from fleet_mpi import update_rules
 from fleet_mpi.collective.local_sgd import is_due, next_every
+from fleet_mpi.program.layers.data import data
+from fleet_mpi.program.layers.dense import fc
+from fleet_mpi.program.layers.embedding import embedding
+from fleet_mpi.program.layers.math import square_error_cost
+from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import SGD, Momentum
 
 RATE = np.array([0.1], "float32")
@@ -86,6 +91,23 @@ def expected_schedule(first, feeds):
             every = int(min(16, max(1, np.ceil(np.sqrt(np.float64(means[-1]) / np.float64(means[0]) * 9)))))
         told.append((every, last))
     return told
+
+
+def rows():
+    """A table whose gradient is rows."""
+    table = embedding(data("ids", [1], dtype="int64"), [10, 3], is_sparse=True)
+    return mean(square_error_cost(fc(table, 1), data("y", [1])))
+
+
+def test_tables_whose_gradients_are_rows_are_averaged_whole():
+    job = build(rows, SGD(0.1), strategy(localsgd=True), 2)
+    feeds = [[{"ids": np.array([[worker * 4 + step], [2]]), "y": np.ones((2, 1), "float32")} for worker in range(2)]
+             for step in range(2)]
+    found, _ = train(job, feeds)
+    assert same(found[0].values(job), found[1].values(job))
+    table = "embedding_0.w_0"
+    moved = (found[0].values(job)[table] != found[0].first[table]).any(1)
+    assert np.flatnonzero(moved).tolist() == [0, 1, 2, 4, 5]
 
 
 @pytest.mark.parametrize("step, last, due", ((1, 3, True), (3, 3, True), (4, 3, False), (5, 3, True), (6, 5, False)))

@@ -52,6 +52,14 @@ def test_the_strategy_of_init_serves_where_none_is_given(loss):
     assert "conditional_block" in [op.type for op in default_main_program().global_block().ops]
 
 
+def test_the_final_strategy_has_only_what_applies():
+    strategy = DistributedStrategy()
+    strategy.lars = strategy.localsgd = strategy.amp = True
+    fleet = Fleet2().init(strategy=strategy)
+    fleet.distributed_optimizer(SGD(0.1))
+    assert fleet._final_strategy().amp and not fleet._final_strategy().lars and not fleet._final_strategy().localsgd
+
+
 def test_calls_that_need_an_optimizer_say_so(fleet):
     for call in (lambda: fleet.minimize(None), fleet.get_lr, lambda: fleet.set_lr(1.0), fleet.step):
         with pytest.raises(UsageError, match="call fleet.distributed_optimizer"):

@@ -5,6 +5,7 @@ from collective_networks import batches, wide
 from collective_workers import build, same, strategy, train
 
 from fleet_mpi.errors import NotBuilt
+from fleet_mpi.program.amp import decorate
 from fleet_mpi.program.clip import ClipByNorm
 from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
 from fleet_mpi.program.optimizers.plain import Momentum
@@ -45,3 +46,8 @@ def test_the_optimizer_compresses_without_a_switch_too():
 def test_compression_within_merged_steps_is_refused():
     with pytest.raises(NotBuilt, match="within GradientMergeOptimizer"):
         build(wide, GradientMergeOptimizer(DGCMomentumOptimizer(0.1, 0.9, 0), 2), None, 2)
+
+
+def test_compression_with_loss_scaling_is_refused():
+    with pytest.raises(NotBuilt, match="with loss scaling"):
+        build(wide, decorate(DGCMomentumOptimizer(0.1, 0.9, 0)), None, 2)
