@@ -27,6 +27,7 @@ class CAllReduceSum:
         session, name, array = the_session(k), k.name("X"), k["X"]
         if name not in session.bucket_of:
             k.fail("this gradient is in no bucket of the scope's session: was the program changed after minimize?")
+        session.move_to(k.xp)
         home = session.flat.views[name]
         k.put("Out", home)
         if array is home:

@@ -4,12 +4,16 @@ A session belongs to a scope: the scope's gradients become views of one flat arr
 them, so that a bucket needs no copy to be summed. Its sum begins as soon as its last gradient is made.
 """
 
+from functools import partial
+
 import numpy as np
 
 from fleet_mpi import arrays, cluster, notices, settings
 from fleet_mpi.arrays import Rows
-from fleet_mpi.collective.buckets import FlatGradients
+from fleet_mpi.collective import shared_memory
+from fleet_mpi.collective.buckets import FlatGradients, size_of
 from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
+from fleet_mpi.collective.device_reducers import reducers_for
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.group import Group
 from fleet_mpi.collective.half import HalfAllReduce
@@ -30,10 +34,10 @@ _groups = {}              # this process's, by the number of communicators: they
 class Session:
     """One worker's part in one plan, in one scope."""
 
-    def __init__(self, plan, scope, group, reducers):
-        self.plan, self.scope, self.group, self.reducers = plan, scope, group, reducers
+    def __init__(self, plan, scope, group, make_reducers):
+        self.plan, self.scope, self.group, self.make_reducers = plan, scope, group, make_reducers
         self.bucket_of = {name: number for number, one in enumerate(plan.buckets) for name in one.names}
-        self.flat, self.steps = None, 0
+        self.xp, self.flat, self.steps = None, None, 0
         group.patience_s = FIRST_STEP_S
         self._begin_step()
 
@@ -44,7 +48,14 @@ class Session:
     def install(self):
         """Let the scope's gradients lie in the buckets, on the device the parameters are on."""
         if self.flat is None:
-            self.flat = FlatGradients(self.plan.gradients, self.plan.buckets, self._module())
+            self.move_to(self._module())
+
+    def move_to(self, xp):
+        """Collective, unless they do already: let the gradients lie where ``xp`` computes, and be summed from there."""
+        if self.xp is not xp:
+            self.xp, size = xp, size_of(self.plan.buckets)
+            self.reducers, home = shared_memory.move_in(self.make_reducers(xp), self.group, size, xp)
+            self.flat = FlatGradients(self.plan.gradients, self.plan.buckets, xp, home)
             for name, view in self.flat.views.items():
                 self.scope.var(name).put(view)
 
@@ -89,6 +100,7 @@ class Session:
 
     def sum_now(self, array):
         """Replace a contiguous array by the sum over all workers, at once: for what is in no bucket."""
+        self.move_to(arrays.module_of(array))
         self.under_way.append(self.reducers[0].start(array))
         self.group.finish(self.under_way, f"what is summed in step {self.steps}")
 
@@ -123,7 +135,8 @@ def connect(plan, scope, group=None):
     if known is None:
         if group is None:
             group = _join(plan)
-        known = holder.value.by_plan[id(plan)] = Session(plan, holder.scope, group, _reducers(plan, group))
+        known = holder.value.by_plan[id(plan)] = Session(plan, holder.scope, group,
+                                                           partial(_reducers, plan, group))
     holder.value.current = known
     return known
 
@@ -174,8 +187,8 @@ def _agree(plan, joined):
             raise error
 
 
-def _reducers(plan, group):
-    """What sums buckets, one per communicator; said at start which."""
+def _reducers(plan, group, xp):
+    """What sums buckets of ``xp``'s arrays, one per communicator; said at start which."""
     if group.size == 1:
         return [_Alone()]
     chosen = settings.get("FLEET_MPI_ALLREDUCE") or ("exact" if group.size <= EXACT_UP_TO else "fast")
@@ -186,8 +199,11 @@ def _reducers(plan, group):
         made = [ByNodeAllReduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
     elif chosen == "fast":
         made = group.library_reducers()
+    elif chosen == "nccl":
+        made = []
     else:
-        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={chosen}: expected exact or fast")
+        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={chosen}: expected exact, fast or nccl")
+    made = reducers_for(xp, chosen, made, group)
     if group.index == 0:
         count = len(plan.gradients)
         notices.log().info("all-reduce: %s, %d workers. Find all_reduce operators: %d. To make the speed faster, some "
@@ -197,8 +213,8 @@ def _reducers(plan, group):
 
 
 def _order(chosen, nodes):
-    if chosen == "fast":
-        return "fast (in the library's order)"
+    if chosen != "exact":
+        return "fast (in the library's order)" if chosen == "fast" else "nccl (in NCCL's order)"
     return f"exact (within {len(nodes)} nodes, then between them)" if nodes else "exact (in rank order)"
 
 

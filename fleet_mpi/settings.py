@@ -32,8 +32,11 @@ TABLE = (
     Setting("FLEET_MPI_LOG", str, "info",
             "least severe message written to stderr: debug, info, warning, error"),
     Setting("FLEET_MPI_ALLREDUCE", str, "",
-            "collective training: exact (gradients are summed in rank order) or fast (as the library likes); empty: "
-            "exact up to 8 workers"),
+            "collective training: exact (gradients are summed in rank order), fast (as the library likes) or nccl (on "
+            "GPUs, by NCCL); empty: exact up to 8 workers"),
+    Setting("FLEET_MPI_SHARED_MEMORY", bool, True,
+            "collective training, exact: gradients of workers on one machine lie in shared memory (/dev/shm) and are summed "
+            "there, if there is room for them; 0: they are sent as messages"),
     Setting("FLEET_MPI_STALENESS", int, -1,
             "asynchronous training: how many steps a worker may be ahead of the slowest one; -1: no bound"),
     Setting("FLAGS_communicator_max_merge_var_num", int, -1,
@@ -101,6 +104,7 @@ TABLE = (
     Setting("PALS_RANKID", int, -1, "set where Cray's launcher started this process"),
     Setting("SLURM_LOCALID", int, -1, "the number of this process on its machine, from srun"),
     Setting("SLURM_STEP_NUM_TASKS", int, 0, "how many processes srun started together"),
+    Setting("SLURM_STEP_TASKS_PER_NODE", str, "", "how many of them are on each machine"),
 )
 
 _BY_NAME = {setting.name: setting for setting in TABLE}

@@ -5,39 +5,53 @@ blocking call is its best one, but cannot be given up: it is made only when a ba
 ranks have come.
 """
 
+from collections import deque
+
 from mpi4py import MPI
 
 PIECE = 1 << 20
 
 
 class LibraryAllReduce:
-    """Sums arrays over a communicator; all ranks must start the same arrays in the same order."""
+    """Collective: sums arrays over a communicator; all ranks must start the same arrays in the same order.
+
+    Barriers are begun when a rank starts an array, sums made when all have: in orders that differ from rank to rank. So
+    barriers have a communicator of their own, and no sum overtakes one that was started before it.
+    """
 
     def __init__(self, comm):
-        self.comm = comm
+        self.comm, self.meetings = comm, comm.Dup()
+        self.waiting = deque()
 
     def start(self, array):
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
-        return _Reduction(self.comm, array)
+        made = _Reduction(self, array)
+        self.waiting.append(made)
+        return made
+
+    def add_up(self):
+        """Sum all arrays that everybody has started; returns whether there was one."""
+        happened = False
+        while self.waiting and self.waiting[0].meeting.Test():
+            first = self.waiting.popleft()
+            for piece in first.pieces:
+                self.comm.Allreduce(MPI.IN_PLACE, piece)
+            first.done = happened = True
+        return happened
 
 
 class _Reduction:
     """One array: the barrier, then its pieces."""
 
-    def __init__(self, comm, array):
-        self.comm, self.meeting = comm, comm.Ibarrier()
+    def __init__(self, owner, array):
+        self.owner, self.comm, self.meeting = owner, owner.comm, owner.meetings.Ibarrier()
         length = max(1, PIECE // array.itemsize)
         self.pieces = [array[start:start + length] for start in range(0, len(array), length)]
         self.done = False
 
     def advance(self):
-        """Add up, once all have come; returns whether anything was done."""
-        if self.done or not self.meeting.Test():
-            return False
-        for piece in self.pieces:
-            self.comm.Allreduce(MPI.IN_PLACE, piece)
-        self.done = True
-        return True
+        """Add up what all have come for; returns whether anything was done."""
+        return not self.done and self.owner.add_up()
 
     def is_over(self):
         """Whether the array is the sum."""
