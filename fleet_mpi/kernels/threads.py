@@ -35,7 +35,13 @@ def _share_of_cores():
 
 @functools.lru_cache(maxsize=None)  # asked for in every step, and mpirun's word does not change
 def _ranks_here():
-    return max(1, settings.get("OMPI_COMM_WORLD_LOCAL_SIZE"), settings.get("MPI_LOCALNRANKS"))
+    return max(1, settings.get("OMPI_COMM_WORLD_LOCAL_SIZE"), settings.get("MPI_LOCALNRANKS"),
+               _tasks(settings.get("SLURM_STEP_TASKS_PER_NODE")))
+
+
+def _tasks(words):
+    """The most tasks a node has, of what srun says for all: "2(x3),1" are 2 on each of three nodes, and 1."""
+    return max([int(word.partition("(")[0]) for word in words.split(",") if word[:1].isdigit()], default=0)
 
 
 def set_threads(count):
