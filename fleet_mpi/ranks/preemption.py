@@ -116,9 +116,11 @@ class Agreement:
         words = self._hear_all(step)
         self._refuse_other_steps(step, words)
         longest_s = max([waited_us, *(word[2] for word in words.values())]) / 1e6
-        steps = step - self._looked[0] if self._looked is not None else 1
         # The same numbers on every worker, so that all look again after the same step.
-        self._next_look = step + min(_MOST_STEPS, max(1, int(_LOOK_EVERY_S * steps / max(longest_s, 1e-6))))
+        self._next_look = step + 1
+        if self._looked is not None:
+            fitting = int(_LOOK_EVERY_S * (step - self._looked[0]) / max(longest_s, 1e-6))
+            self._next_look = step + min(_MOST_STEPS, max(1, fitting))
         self._looked = step, now
         return wish or any(word[0] == _STOP for word in words.values())
 

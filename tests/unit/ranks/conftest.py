@@ -19,6 +19,10 @@ class Request:
         self._done = self._done or self._look()
         return self._done
 
+    def Cancel(self):
+        """As MPI's: done, whatever comes."""
+        self._done = True
+
 
 class ThreadComm:
     """The part of a communicator that meetings use; messages with a tag arrive in order."""

@@ -52,6 +52,16 @@ def test_a_failure_ends_all_ranks_with_its_sentence_and_code(code, number, cause
     assert "goodbye" not in ended.stderr
 
 
+@pytest.mark.parametrize("leave", ("sys.exit(75)", "raise ending.LEAVING(75)", "ending.remember(75)\nraise ending.LEAVING(75)"))
+def test_a_code_that_all_ranks_agreed_on_takes_none_of_them_down(leave):
+    ended = run("ending.agree(75)\n" + leave)
+    assert (ended.returncode, ended.stderr) == (75, "goodbye")
+
+
+def test_another_code_than_the_one_agreed_on_is_a_failure():
+    assert run("ending.agree(75)\nsys.exit(74)").stderr.endswith("aborted with 74")
+
+
 def test_the_traceback_comes_before_the_sentence():
     lines = run("raise ValueError('boom')").stderr.splitlines()
     assert lines[0].startswith("Traceback") and lines.index("ValueError: boom") < len(lines) - 2
