@@ -93,6 +93,9 @@ class CSyncCommStream:
         """The end of what was begun."""
         session, does = the_session(k), k.attr("does")
         if does == "sums":
+            for index in range(k.count("X")):
+                # Where the sum is; in the scope may be another array by now.
+                k.put("Out", session.flat.views[k.name("X", index)], index)
             return session.wait
         if does == "broadcast":
             names = [k.name("X", index) for index in range(k.count("X"))]

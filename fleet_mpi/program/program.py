@@ -176,7 +176,14 @@ def freeze_for_test(program):
         for op in block.ops:
             if "is_test" in op.attrs:
                 op.attrs["is_test"] = True
+    _drop_hooks_of_training(program)
     program.touch()
+
+
+def _drop_hooks_of_training(program):
+    """A program that no longer trains needs no other workers: it may be run by one of them alone."""
+    if not any(op.trains for block in program.blocks for op in block.ops):
+        program._before_run = [hook for hook in program._before_run if not getattr(hook, "trains", False)]
 
 
 def prune(program, targets, feeds=()):
@@ -200,6 +207,7 @@ def prune(program, targets, feeds=()):
     block.ops = kept[::-1]
     used = wanted.union(*(op.output_arg_names for op in block.ops)) if block.ops else wanted
     block.vars = {name: var for name, var in block.vars.items() if name in used}
+    _drop_hooks_of_training(twin)
     twin.touch()
     return twin
 

@@ -61,6 +61,8 @@ class CollectivePlan:
         """The hook of the worker's program."""
         CollectivePlan.connect(self, scope).install()
 
+    before_step.trains = True  # copies of a program that do not train come without it
+
     def sum_instead(self, gradients):
         """Let these be what is summed in buckets, in this order."""
         self.gradients, self.rows = gradients, []
