@@ -48,7 +48,7 @@ def launch(job, around):
         from fleet_mpi.launch import plan_command  # here, since it needs what no start of a job should wait for
 
         made = command(job, found, around, sys.executable, environ)
-        return plan_command.show(dry_run.text(job, made), job.servers, job.told.model)
+        return plan_command.show(dry_run.text(job, made, around), job.servers, job.told.model)
     folder = _folder(job)
     try:
         made = command(job, found, around, sys.executable, environ, folder)

@@ -7,9 +7,9 @@ model, and this text how to come by one.
 from fleet_mpi.launch.job import PS
 
 
-def text(job, command):
+def text(job, command, around):
     """The command, the roles, where logs go, and for a job with servers how to see what they would keep."""
-    parts = [command.text() + "\n\n", roles(job)]
+    parts = [command.text() + "\n\n", roles(job, around)]
     if job.log_dir:
         parts.append(f"logs: {job.log_dir}, on the host of each rank\n")
     if job.kind == PS:
@@ -23,13 +23,13 @@ def text(job, command):
     return "".join(parts)
 
 
-def roles(job):
+def roles(job, around):
     """A table: every rank's role, host, label and device."""
     labels = [*job.server_labels, *job.worker_labels] or [""] * job.ranks
     devices = [""] * job.servers + list(job.devices) if job.devices else [""] * job.ranks
-    hosts = job.hosts or [""] * job.ranks
+    hosts = job.hosts or ["as MPI spreads them" if len(around.nodes) > 1 else "this machine"] * job.ranks
     rows = [("rank", "role", "host", "label", "device")]
-    rows += [(str(rank), "as the script says" if role == "rank" else f"{role} {number}", hosts[rank] or "(MPI's choice)",
+    rows += [(str(rank), "as the script says" if role == "rank" else f"{role} {number}", hosts[rank],
               labels[rank], devices[rank]) for rank, (role, number) in enumerate(job.roles)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "".join("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip() + "\n"

@@ -8,19 +8,19 @@ import time
 from pathlib import Path
 
 from fleet_mpi import errors
-from fleet_mpi.launch.watched import FIRST, LAST_LINES, PEER_LOST, SPOKE, failing, log_name
+from fleet_mpi.launch.watched import FIRST, LAST_LINES, PEER_LOST, PREEMPTED, SPOKE, failing, log_name
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 10  # for mpirun to end its ranks, before it is killed itself
 AFTER_FAILURE_S = 10  # for mpirun to end the others when a rank has failed: MPICH's forgets those of other hosts
-PREEMPTED = 75  # no failure: the others may still be saving
 OWN_SIGNAL_S = 1  # for mpirun to act on the Ctrl-C that a terminal sends to both, before it is told again
 
 
 def run(command, environ, folder=None):
     """Run mpirun with this process's stdin, stdout and stderr; returns (its code, the signal that ended it or None).
 
-    Where a note in ``folder`` says that a rank has failed, mpirun has a few seconds to end the others. A signal to this process ends the job. USR1 is passed on: it asks for a checkpoint.
+    Where a note in ``folder`` says that a rank has failed, mpirun has a few seconds to end the others. A signal to this
+    process ends the job. USR1 is passed on: it asks for a checkpoint.
     """
     asked, jobs, before = [], [], {}
 
@@ -46,6 +46,7 @@ def _wait(job, asked, folder):
     code = failed_at = None
     while code is None and not asked:
         code = _ended(job, 0.1)
+        # After a preemption the others may still be saving.
         if failed_at is None and folder and first_code(folder) not in (None, PREEMPTED):
             failed_at = time.monotonic()
         if failed_at is not None and time.monotonic() > failed_at + AFTER_FAILURE_S:

@@ -18,6 +18,7 @@ import signal
 import sys
 
 PEER_LOST = 4
+PREEMPTED = 75  # no failure: the state was saved, and the job wants to be started again
 FOLDER = "FLEET_MPI_LAUNCH_DIR"
 FIRST = "first_to_fail"
 SPOKE = "first_to_speak"
@@ -228,6 +229,9 @@ class Output:
         if self.spoke or not leave_note(self.folder, SPOKE, why):
             return
         self.spoke = True
+        if f"{how} {why}".rstrip().endswith(f"exit code {PREEMPTED}") or "): Preempted: " in why:
+            _say(f"fleet_mpi: {self.who} on {os.uname().nodename} was preempted: exit code {PREEMPTED}\n")
+            return
         begins = f"fleet_mpi: {self.who} on {os.uname().nodename} {how or 'was the first to fail'}"
         if self.shown:
             _say(f"{begins}; its log is {self.path}\n" if how != "fails" else "")

@@ -52,4 +52,11 @@ def test_of_a_saved_model_the_placement_is_shown(said, tmp_path):
 
 
 def test_roles_that_the_script_gives_are_not_guessed(said):
-    assert "0     as the script says  (MPI's choice)" in said("--dry-run", "-np", "2")[1]
+    assert "0     as the script says  this machine" in said("--dry-run", "-np", "2")[1]
+
+
+def test_on_several_nodes_mpi_spreads_ranks(said, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    assert "1     as the script says  as MPI spreads them" in said("--dry-run", "-np", "2")[1]
+    assert "1     worker 1  n2    n2:6171" in said("--dry-run", "--nproc_per_node", "1")[1]

@@ -212,3 +212,12 @@ def test_a_log_that_cannot_be_written_is_a_sentence(start):
     process = start("print('never')", **{watched.LOGS: "/nowhere/at/all"})
     out, err = process.communicate(timeout=30)
     assert process.returncode == 1 and out == "" and "rank 2 on" in err and "cannot write its log" in err
+
+
+@pytest.mark.parametrize("end", (
+    "sys.exit(75)", "sys.stderr.write('fleet_mpi: rank 2 (host h): exit code 75\\n'); sys.exit(75)",
+    "sys.stderr.write('fleet_mpi: rank 2 (host h): Preempted: saved\\n'); sys.exit(75)"))
+def test_a_rank_that_was_preempted_has_not_failed(start, tmp_path, end):
+    process = start(f"import sys; print('oh'); {end}", **{watched.LOGS: str(tmp_path), watched.ECHO: "none"})
+    said = process.communicate(timeout=30)[1]
+    assert said == f"fleet_mpi: rank 2 on {os.uname().nodename} was preempted: exit code 75\n" and note(tmp_path) == "75"
