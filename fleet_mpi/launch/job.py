@@ -115,7 +115,7 @@ def _collective(told, around, environ, unsaid):
                          "one number out")
     where = tuple(host for host in hosts for _ in range(per_node))
     labels = _labels([""] * ranks, where, _first_port(told, environ))
-    return Job(COLLECTIVE, ranks, 0, (), where if len(set(where)) > 1 else (), (), labels,
+    return Job(COLLECTIVE, ranks, 0, (), _hosts(where, around), (), labels,
                _dealt(devices, per_node, told) * len(hosts), per_node)
 
 
@@ -131,7 +131,7 @@ def _with_servers(told, around, environ, unsaid):
     _refuse_twins(labels)
     devices, seen = _devices(told.gpus, around, environ) if told.gpus else (), {}
     own = tuple(devices[_next(seen, host) % len(devices)] for host in where[servers:]) if devices else ()
-    return Job(PS, servers + workers, servers, (), where if len(set(where)) > 1 else (), labels[:servers],
+    return Job(PS, servers + workers, servers, (), _hosts(where, around), labels[:servers],
                labels[servers:], own)
 
 
@@ -181,7 +181,7 @@ def _devices(text, around, environ):
 
 
 def _dealt(devices, per_node, told):
-    """What each rank of a host gets: one device, its part of more, or a shared one where ranks are more and none is asked for."""
+    """What each rank of a host gets: one device, its part of more, or one shared with others where none is asked for."""
     if not devices:
         return ()
     if len(devices) % per_node == 0:
@@ -226,6 +226,11 @@ def _places(named):
         raise UsageError(f"--servers and --workers: hosts {', '.join(sorted(set(listed)))} are listed for one of them; where "
                          "do the others run? list both")
     return tuple(_host(label) if label else (listed or LOCAL)[0] for label in named)
+
+
+def _hosts(where, around):
+    """What the launcher of MPI has to be told of hosts: nothing of one, unless it has others to choose from."""
+    return where if len(set(where)) > 1 or len(around.nodes) > 1 and where[0] not in LOCAL else ()
 
 
 def _host(label):

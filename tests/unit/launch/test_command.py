@@ -46,7 +46,8 @@ def test_a_job_on_one_machine(words, found, cores, made):
     (BLOCKS, OPEN_4, "mpirun --oversubscribe --bind-to none X -np 4 --host a:2,b:2 PROGRAM"),
     (BLOCKS, MPICH_5, "mpiexec -hosts a:2,b:2 -np 4 PROGRAM"),
     (BLOCKS, MPICH_4, "mpiexec -hosts a:2,b:2 -np 4 PROGRAM"),
-    (BLOCKS, SRUN, "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 4 --distribution=arbitrary --nodelist=a,a,b,b PROGRAM"),
+    (BLOCKS, SRUN,
+     "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 4 --distribution=arbitrary --nodelist=a,a,b,b PROGRAM"),
     (UNEVEN, OPEN_5, "mpirun --map-by :OVERSUBSCRIBE --bind-to none X -np 3 --host a:1,b:2 PROGRAM"),
     (UNEVEN, MPICH_5, "mpiexec -hosts a:1,b:2 -np 3 PROGRAM"),
     (UNEVEN, SRUN_PMIX,
@@ -55,7 +56,8 @@ def test_a_job_on_one_machine(words, found, cores, made):
                     ": -np 1 --host a:1 PROGRAM : -np 1 --host b:1 PROGRAM"),
     (TURNS, MPICH_5, "mpiexec -rankmap 0,1,0,1 -hosts a:2,b:2 -np 4 PROGRAM"),
     (TURNS, MPICH_4, "mpiexec -hosts a:1,b:1,a:1,b:1 -np 4 PROGRAM"),
-    (TURNS, SRUN, "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 4 --distribution=arbitrary --nodelist=a,b,a,b PROGRAM"),
+    (TURNS, SRUN,
+     "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 4 --distribution=arbitrary --nodelist=a,b,a,b PROGRAM"),
     (f"--rsh /bin/own {UNEVEN}", OPEN_5,
      "mpirun --prtemca plm_ssh_agent /bin/own --map-by :OVERSUBSCRIBE --bind-to none X -np 3 --host a:1,b:2 PROGRAM"),
     (f"--rsh /bin/own {UNEVEN}", OPEN_4,
@@ -84,7 +86,8 @@ def test_nodes_of_a_slurm_job_are_the_hosts_of_a_collective_one():
     assert line("--nproc_per_node 2", SRUN, around) == (
         "srun --mpi=pmi2 --kill-on-bad-exit=1 --export=ALL -n 4 --overcommit --distribution=arbitrary "
         "--nodelist=n1,n1,n2,n2 PROGRAM")
-    assert line("--nproc_per_node 2 --nnodes 1", MPICH_5, around) == "mpiexec -np 2 PROGRAM"
+    assert line("--nproc_per_node 2 --nnodes 1", MPICH_5, around) == "mpiexec -hosts n1:2 -np 2 PROGRAM"
+    assert line("--server_num 1 --worker_num 1", MPICH_5, around) == "mpiexec -np 2 PROGRAM"
     assert line("-np 2", MPICH_5, around) == "mpiexec -np 2 PROGRAM"
 
 
