@@ -29,11 +29,11 @@ for example, *options in json.loads(sys.argv[1]):
 DRAWN = {"FLEET_MPI_SEED": "7", "DATA_HOME": "/nonexistent"}
 
 
-def run_all(folder, trainings, **more):
-    """One job with a server and two workers; every rank's results as [(code, words of the training)]."""
+def run_all(folder, trainings, ranks=3, **more):
+    """One job, with a server and two workers unless they are all workers; every training must end well on every rank."""
     path = folder / "trainings.py"
     path.write_text(ONE_AFTER_THE_OTHER)
-    ended = run_job(3, [path, json.dumps(trainings)], env={**DRAWN, "FLEET_MPI_SERVERS": "1", **more}, timeout=200)
+    ended = run_job(ranks, [path, json.dumps(trainings)], env={**DRAWN, "FLEET_MPI_SERVERS": "1", **more}, timeout=200)
     assert ended.code == 0, ended.story()
     expected = [f"ended: 0 {' '.join(words)}" for words in trainings]
     for rank in ended.ranks:
@@ -67,6 +67,42 @@ def test_wide_and_deep_tells_clicks_from_the_rest_in_every_mode(tmp_path):
     # Both workers tell what all have counted together.
     assert len(tested[0]) == 6 and tested[0] == tested[1], ended.story()
     assert all(float(line.split()[1]) > 0.6 for line in tested[0]), ended.story()
+
+
+SMALL = (["fit_a_line", "--learning-rate", "0.003"],
+         ["recognize_digits", "--samples", "1000", "--batch-size", "32", "--test-samples", "200", "--good-accuracy", "0.5"],
+         ["word2vec", "--passes", "1", "--batches", "30", "--learning-rate", "0.01"],
+         ["wide_and_deep", "--samples", "2001", "--test-samples", "601", "--batch-size", "32"],
+         ["resnet", "--batch-size", "4", "--batches", "2", "--passes", "6", "--learning-rate", "0.02"])
+
+
+def test_every_example_trains_collectively_in_every_way(tmp_path):
+    together = [[*words, "--mode", "collective", "--api", api] for api, words in itertools.product(training.APIS, SMALL)]
+    ended = run_all(tmp_path, together, ranks=2)
+    # What two workers tell of the values that they have in common is the same.
+    for told in (r"pass \d+: (a batch has loss .*)", r"(pass \d+: test accuracy .*)", r"test: (auc .*)",
+                 r"(loss \S+ at the first step.*)"):
+        first, second = (re.findall(rf"^worker {number}: {told}$", ended.out, re.M) for number in (0, 1))
+        assert len(first) >= 3 and first == second, ended.story()
+
+
+SWITCHES = (["amp"], ["recompute"], ["localsgd", "localsgd_configs.k_steps=2"],
+            ["gradient_merge", "gradient_merge_configs.k_steps=2"], ["fp16_allreduce"], ["sync_batch_norm"], ["dgc"],
+            ["lars", "lars_configs.lars_coeff=1.0"])
+
+
+def test_resnet_trains_on_four_ranks_by_switches_of_the_strategy(tmp_path):
+    common = ["resnet", "--batch-size", "4", "--passes", "8", "--learning-rate", "0.02"]
+    ended = run_all(tmp_path, [[*common, *(word for switch in switches for word in ("--strategy", switch))]
+                               for switches in SWITCHES], ranks=4)
+    assert len(re.findall(r"^\[Epoch 7, batch 0\] loss: ", ended.ranks[0].out, re.M)) == len(SWITCHES), ended.story()
+
+
+def test_the_launcher_starts_a_collective_example():
+    ended = run_job(None, ["-m", "fleet_mpi.launch", "--gpus=0,1", "--log_dir=", "-m", "fleet_mpi.examples.fit_a_line"],
+                    via="command", env=DRAWN)
+    assert ended.code == 0, ended.story()
+    assert "all-reduce: exact (in rank order), 2 workers" in ended.err, ended.story()
 
 
 @pytest.mark.parametrize("example", ("fit_a_line", "wide_and_deep"))
