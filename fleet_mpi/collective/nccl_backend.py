@@ -5,6 +5,9 @@ cupy's documented interface and tried with an emulation of it; NOT yet run on ha
 the same bits whatever the ranks, choose exact.
 """
 
+import importlib
+import warnings
+
 import numpy as np
 
 from fleet_mpi.arrays import is_host
@@ -18,8 +21,8 @@ _TYPES = {"float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL
 class NcclAllReduce:
     """Sums arrays over the devices of all ranks; all must start the same arrays in the same order."""
 
-    def __init__(self, xp, index, size, unique_id):
-        self.xp, self.nccl, self.index, self.size = xp, xp.cuda.nccl, index, size
+    def __init__(self, xp, nccl, index, size, unique_id):
+        self.xp, self.nccl, self.index, self.size = xp, nccl, index, size
         self.communicator = self.nccl.NcclCommunicator(size, unique_id, index)
         self.stream = xp.cuda.Stream(non_blocking=True)
 
@@ -29,7 +32,8 @@ class NcclAllReduce:
 
         NCCL's own meeting cannot be given up: a rank that ends before it must end the job (``cluster.guard`` does).
         """
-        return [cls(xp, group.index, group.size, shared_id(group, _available(xp))) for _ in group.lanes]
+        nccl = _available(xp)
+        return [cls(xp, nccl, group.index, group.size, shared_id(group, nccl)) for _ in group.lanes]
 
     def start(self, array):
         """Begin to replace a contiguous array on the device, on every rank, by the sum; returns what to advance."""
@@ -81,18 +85,30 @@ class _Reduction:
 
 
 def shared_id(group, nccl):
-    """Collective: the id that worker 0's NCCL has drawn."""
-    numbers = np.zeros(ID_NUMBERS, np.int16)  # chars, signed on some machines and not on others
+    """Collective: the id that worker 0's NCCL has drawn, as cupy has it: bytes or, before its version 14, a tuple."""
+    numbers = np.zeros(ID_NUMBERS + 1, np.int16)  # a tuple's are chars, which some machines have signed and some not
     if group.index == 0:
-        numbers[...] = nccl.get_unique_id()
+        drawn = nccl.get_unique_id()
+        numbers[...] = [*drawn, isinstance(drawn, bytes)]
     group.broadcast([numbers])
-    return tuple(numbers.tolist())
+    *found, are_bytes = numbers.tolist()
+    return bytes(found) if are_bytes else tuple(found)
 
 
 def _available(xp):
-    """cupy's module for NCCL; EnvironmentProblem where cupy has found no NCCL."""
-    nccl = getattr(getattr(xp, "cuda", None), "nccl", None)
-    if nccl is None or not getattr(nccl, "available", False):
+    """cupy's module for NCCL; EnvironmentProblem where there is no cupy, or cupy has found no NCCL."""
+    nccl = getattr(getattr(xp, "cuda", None), "nccl", None) or _imported(xp)
+    if nccl is None or not hasattr(nccl, "NcclCommunicator"):
         raise EnvironmentProblem("FLEET_MPI_ALLREDUCE=nccl: expected NCCL beside cupy, found none: run on a CUDAPlace, and "
                                  "pip install nvidia-nccl-cu12 (cu13 for CUDA 13), or choose exact or fast")
     return nccl
+
+
+def _imported(xp):
+    """Since its version 14 cupy has the module only once it is imported; without the library it is there, but empty."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the error above says what is missing
+        try:
+            return importlib.import_module(f"{getattr(xp, '__name__', '')}.cuda.nccl")
+        except (ImportError, TypeError):
+            return None

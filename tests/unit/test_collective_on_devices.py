@@ -133,7 +133,7 @@ class Nccl:
 
         class NcclCommunicator:
             def __init__(self, size, unique_id, rank):
-                assert (size, unique_id) == (ranks, tuple(range(128)))
+                assert (size, unique_id) == (ranks, bytes(range(128)))
                 self.rank = rank
 
             def allReduce(self, source, target, count, kind, op, stream):
@@ -145,7 +145,7 @@ class Nccl:
         self.NcclCommunicator = NcclCommunicator
 
     def get_unique_id(self):
-        return tuple(range(128))
+        return bytes(range(128))
 
     def add_up(self, rank, line):
         self.found[rank] = line.copy()

@@ -5,6 +5,7 @@ No GPU and no NCCL here: the emulation follows cupy's documentation, and has the
 
 import ctypes
 import itertools
+import sys
 import types
 
 import numpy as np
@@ -21,11 +22,13 @@ DTYPES = {2: np.int32, 4: np.int64, 6: np.float16, 7: np.float32, 8: np.float64}
 class World:
     """Emulated NCCL of all ranks: a call is over when every rank has made it."""
 
-    def __init__(self):
-        self.calls, self.ids, self.failure = {}, [], None
+    def __init__(self, kind=bytes):
+        self.calls, self.ids, self.failure, self.kind = {}, [], None, kind
 
     def draw(self):
-        self.ids.append(tuple((7 * number + len(self.ids)) % 256 - 128 for number in range(128)))
+        """As cupy 14 has an id, or as those before: a tuple of signed chars."""
+        numbers = bytes((7 * number + len(self.ids)) % 256 for number in range(128))
+        self.ids.append(numbers if self.kind is bytes else tuple(number - 128 for number in numbers))
         return self.ids[-1]
 
     def call(self, communicator, turn, address, count, kind):
@@ -72,7 +75,7 @@ class Cupy:
 
         class NcclCommunicator:
             def __init__(self, size, unique_id, rank):
-                assert isinstance(unique_id, tuple) and len(unique_id) == 128
+                assert isinstance(unique_id, world.kind) and len(unique_id) == 128
                 self.size, self.unique_id, self.rank, self.turns = size, unique_id, rank, itertools.count()
 
             def allReduce(self, source, target, count, kind, op, stream):
@@ -144,8 +147,9 @@ def test_the_stream_of_the_sums_waits_for_what_was_computed_and_is_another_one()
     assert reducer.stream.ptr != computing and reducer.stream.non_blocking
 
 
-def test_every_lane_has_a_communicator_and_a_stream_of_its_own():
-    world = World()
+@pytest.mark.parametrize("kind", (bytes, tuple))
+def test_every_lane_has_a_communicator_and_a_stream_of_its_own(kind):
+    world = World(kind)
     made = ranks(2, world, lanes=2)
     assert len(set(world.ids)) == 2
     for number in range(2):
@@ -169,6 +173,15 @@ def test_gradients_on_the_host_are_refused():
 def test_types_that_nccl_does_not_add_are_refused():
     with pytest.raises(UsageError, match="got bool"):
         ranks(1, World())[0][1][0].start(device.zeros(3, "bool"))
+
+
+def test_the_module_is_imported_where_cupy_does_not_show_it(monkeypatch):
+    cupy = Cupy(World())
+    nccl, cupy.__name__ = cupy.cuda.nccl, "cupy_of_this_test"
+    del cupy.cuda.nccl
+    for name, module in (("", cupy), (".cuda", cupy.cuda), (".cuda.nccl", nccl)):
+        monkeypatch.setitem(sys.modules, cupy.__name__ + name, module)
+    assert NcclAllReduce.of(Group(0, 1, []), cupy)[0].nccl is nccl
 
 
 @pytest.mark.parametrize("nccl", (None, types.SimpleNamespace(available=False)))
