@@ -22,6 +22,7 @@ LAYERS = 4
 WIDTHS = {"1 M": 512, "10 M": 1600, "50 M": 3536}
 QUICK_WIDTHS = {"0.07 M": 128}
 AIM = 1.5
+ROUNDS = 5
 ROUND_S = 1.0
 FIRST_STEPS = 4
 SAME_LOSS = 1e-3
@@ -49,15 +50,15 @@ def has_torch(python):
 
 
 def _measure(width, options):
-    contenders = {}
+    contenders, losses = {}, {}
     spec = json.dumps({"width": width, "batch": options.batch})
+    starts = {"exact": _ours(spec, "exact"), "fast": _ours(spec, "fast"), "DDP": _torch(spec, options.peer_python)}
     try:
-        for variant in ("exact", "fast"):
-            contenders[variant] = Contender(*_ours(spec, variant))
-        contenders["DDP"] = Contender(*_torch(spec, options.peer_python))
-        losses = {name: one.warm_up(0 if options.quick else ROUND_S) for name, one in contenders.items()}
+        for name, start in starts.items():
+            contenders[name] = Contender(*start)
+            losses[name] = contenders[name].warm_up(0 if options.quick else ROUND_S)
         seconds = {name: [] for name in contenders}
-        for _ in range(2 if options.quick else 7):
+        for _ in range(2 if options.quick else ROUNDS):
             for name, one in contenders.items():
                 time.sleep(SETTLE_S)
                 seconds[name].append(one.run(one.count)["seconds"])
