@@ -23,7 +23,11 @@ class NcclAllReduce:
 
     def __init__(self, xp, nccl, index, size, unique_id):
         self.xp, self.nccl, self.index, self.size = xp, nccl, index, size
-        self.communicator = self.nccl.NcclCommunicator(size, unique_id, index)
+        try:
+            self.communicator = nccl.NcclCommunicator(size, unique_id, index)
+        except Exception as error:  # cupy has its own kind, in a module that is there with NCCL only
+            raise EnvironmentProblem(f"worker {index}: NCCL did not begin: {error}; NCCL_DEBUG=INFO tells more, "
+                                     f"FLEET_MPI_ALLREDUCE=fast does without it") from error
         self.stream = xp.cuda.Stream(non_blocking=True)
 
     @classmethod
@@ -69,7 +73,7 @@ class _Reduction:
             return False
         try:
             self.owner.communicator.check_async_error()
-        except Exception as error:  # cupy has its own kind, in a module that is there with NCCL only
+        except Exception as error:
             raise PeerLost(f"worker {self.owner.index}: NCCL gave up an all-reduce of {self.array.nbytes} bytes: {error}"
                            ) from error
         self.done = self.event.done

@@ -165,6 +165,12 @@ def test_a_lost_peer_is_told():
         reduction.advance()
 
 
+def test_an_nccl_that_does_not_begin_is_told():
+    world = World(kind=list)  # an id that it does not take
+    with pytest.raises(EnvironmentProblem, match="worker 0: NCCL did not begin"):
+        ranks(1, world)
+
+
 def test_gradients_on_the_host_are_refused():
     with pytest.raises(UsageError, match="CUDAPlace"):
         ranks(1, World())[0][1][0].start(np.ones(3))
