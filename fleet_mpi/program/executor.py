@@ -135,7 +135,10 @@ class Executor:
             feed = as_feed(feed, program)
             signature = _signature(feed)
         fetches = _fetch_names(fetch_list)
-        return self.compiled(program, scope).run(feed, signature, fetches, _as_arrays if return_numpy else _as_tensors)
+        compiled = self.compiled(program, scope)
+        if compiled.xp is not np:
+            self.place.array_module()  # every thread has to choose its device
+        return compiled.run(feed, signature, fetches, _as_arrays if return_numpy else _as_tensors)
 
     def compiled(self, program, scope):
         """What this executor keeps from run to run for a program in a scope."""

@@ -1,5 +1,6 @@
 """CUDAPlace: without a GPU one line and the CPU, or a refusal; with GPUs (a stand-in for cupy) one device per rank."""
 
+import threading
 import types
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from fleet_mpi import arrays, fluid, notices, settings
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.program import places
-from fleet_mpi.program.places import CUDAPlace, cuda_places
+from fleet_mpi.program.places import CUDAPlace, Place, cuda_places
+from fleet_mpi.testing import device
 
 SILENT = dict(OMPI_COMM_WORLD_LOCAL_RANK=-1, MPI_LOCALRANKID=-1, SLURM_LOCALID=-1, FLAGS_selected_gpus="",
               FLEET_MPI_STRICT_DEVICE=False)
@@ -91,6 +93,23 @@ def test_a_process_alone_may_use_all_gpus_or_those_selected(gpus):
     with settings.override(FLAGS_selected_gpus="1,3"):
         assert cuda_places() == [CUDAPlace(1), CUDAPlace(3)]
     assert cuda_places([2]) == [CUDAPlace(2)]
+
+
+def test_an_executor_chooses_its_device_in_every_thread():
+    chosen = []
+
+    class StandInPlace(Place):
+        def array_module(self):
+            chosen.append(threading.current_thread())
+            return device
+    executor, main = fluid.Executor(StandInPlace()), fluid.Program()
+    with fluid.program_guard(main):
+        three = fluid.layers.fill_constant([1], "float32", 3.0)
+    threads = [threading.Thread(target=executor.run, args=(main,), kwargs={"fetch_list": [three]}) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    assert set(chosen) == set(threads)
 
 
 def test_a_device_that_is_not_there_is_refused(gpus):
