@@ -1,5 +1,7 @@
 """The workers of a collective job, as one of them sees them; and waiting for them without spinning or hanging."""
 
+from collections import deque
+
 import numpy as np
 
 from fleet_mpi.collective.broadcast import Broadcast
@@ -20,6 +22,7 @@ class Group:
     def __init__(self, index, lanes, size, name_of=str, presence=None):
         self.index, self.lanes, self.size, self.name_of, self.presence = index, lanes, size, name_of, presence
         self.patience_s = 0.0  # of a first step: others may compile
+        self.by_library = None
         self.hosts = [""] * size
         self.shares_memory = False  # whether workers are processes: then those of one host may
 
@@ -62,9 +65,12 @@ class Group:
         return found
 
     def library_reducers(self):
-        """What sums by the MPI library's own calls, one per lane."""
-        from fleet_mpi.collective.library import LibraryAllReduce
-        return [LibraryAllReduce(lane.comm) for lane in self.lanes]
+        """Collective at first: what sums by the MPI library's own calls, one per lane."""
+        if self.by_library is None:
+            from fleet_mpi.collective.library import LibraryAllReduce
+            queue = deque()
+            self.by_library = [LibraryAllReduce(lane.comm, queue) for lane in self.lanes]
+        return self.by_library
 
     def finish(self, under_way, what, meanwhile=()):
         """Advance all that is under way until it is over; Stalled names those who do not do their part."""

@@ -16,12 +16,14 @@ class LibraryAllReduce:
     """Collective: sums arrays over a communicator; all ranks must start the same arrays in the same order.
 
     Barriers are begun when a rank starts an array, sums made when all have: in orders that differ from rank to rank. So
-    barriers have a communicator of their own, and no sum overtakes one that was started before it.
+    barriers have a communicator of their own, and no sum overtakes one that was started before it: not on another
+    communicator either, where two ranks would else stay in the sums of two, each waiting for the other. So those that
+    are used by turns share one queue, ``waiting``.
     """
 
-    def __init__(self, comm):
+    def __init__(self, comm, waiting=None):
         self.comm, self.meetings = comm, comm.Dup()
-        self.waiting = deque()
+        self.waiting = deque() if waiting is None else waiting
 
     def start(self, array):
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
@@ -35,7 +37,7 @@ class LibraryAllReduce:
         while self.waiting and self.waiting[0].meeting.Test():
             first = self.waiting.popleft()
             for piece in first.pieces:
-                self.comm.Allreduce(MPI.IN_PLACE, piece)
+                first.comm.Allreduce(MPI.IN_PLACE, piece)
             first.done = happened = True
         return happened
 
