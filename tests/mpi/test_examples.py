@@ -73,29 +73,27 @@ SMALL = (["fit_a_line", "--learning-rate", "0.003"],
          ["recognize_digits", "--samples", "1000", "--batch-size", "32", "--test-samples", "200", "--good-accuracy", "0.5"],
          ["word2vec", "--passes", "1", "--batches", "30", "--learning-rate", "0.01"],
          ["wide_and_deep", "--samples", "2001", "--test-samples", "601", "--batch-size", "32"],
-         ["resnet", "--batch-size", "4", "--batches", "2", "--passes", "6", "--learning-rate", "0.02"])
+         ["resnet", "--batch-size", "4", "--passes", "6", "--learning-rate", "0.02"])
 
 
-def test_every_example_trains_collectively_in_every_way(tmp_path):
-    together = [[*words, "--mode", "collective", "--api", api] for api, words in itertools.product(training.APIS, SMALL)]
-    ended = run_all(tmp_path, together, ranks=2)
+def test_every_example_trains_collectively_and_one_in_every_way(tmp_path):
+    ways = [(api, SMALL[0]) for api in training.APIS] + list(zip(itertools.cycle(training.APIS), SMALL[1:]))
+    ended = run_all(tmp_path, [[*words, "--mode", "collective", "--api", api] for api, words in ways], ranks=2)
     # What two workers tell of the values that they have in common is the same.
     for told in (r"pass \d+: (a batch has loss .*)", r"(pass \d+: test accuracy .*)", r"test: (auc .*)",
                  r"(loss \S+ at the first step.*)"):
         first, second = (re.findall(rf"^worker {number}: {told}$", ended.out, re.M) for number in (0, 1))
-        assert len(first) >= 3 and first == second, ended.story()
+        assert first and first == second, ended.story()
 
 
-SWITCHES = (["amp"], ["recompute"], ["localsgd", "localsgd_configs.k_steps=2"],
-            ["gradient_merge", "gradient_merge_configs.k_steps=2"], ["fp16_allreduce"], ["sync_batch_norm"], ["dgc"],
-            ["lars", "lars_configs.lars_coeff=1.0"])
+SWITCHES = (["recompute"], ["localsgd", "localsgd_configs.k_steps=2"], ["sync_batch_norm", "fp16_allreduce"])
 
 
 def test_resnet_trains_on_four_ranks_by_switches_of_the_strategy(tmp_path):
-    common = ["resnet", "--batch-size", "4", "--passes", "8", "--learning-rate", "0.02"]
+    common = ["resnet", "--batch-size", "4", "--passes", "6", "--learning-rate", "0.02"]
     ended = run_all(tmp_path, [[*common, *(word for switch in switches for word in ("--strategy", switch))]
                                for switches in SWITCHES], ranks=4)
-    assert len(re.findall(r"^\[Epoch 7, batch 0\] loss: ", ended.ranks[0].out, re.M)) == len(SWITCHES), ended.story()
+    assert len(re.findall(r"^\[Epoch 5, batch 0\] loss: ", ended.ranks[0].out, re.M)) == len(SWITCHES), ended.story()
 
 
 def test_the_launcher_starts_a_collective_example():
