@@ -2,7 +2,8 @@
 
 An array is cut into chunks, each of which belongs to one rank: the others send it their parts, it adds them up in rank
 order and sends the sum back. So every byte travels twice, as in the best algorithms, all ranks add at the same time,
-and a chunk is summed while it is in the cache. Works over any transport of ``wire``; nothing here waits.
+and a chunk is summed while it is in the cache. Short arrays are sent to everybody at once (``direct``). Works over any
+transport of ``wire``; nothing here waits.
 
 Between two ranks messages meet receives in the order of both, so chunks go first in, first out, through arrays too:
 an array that is started later never overtakes one that was started before, on any rank.
@@ -14,6 +15,7 @@ from collections import deque
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.collective.direct import DirectAllReduce
 
 # Bytes. Shorter chunks cost more calls than they overlap; longer ones leave the cache (benchmarks.allreduce).
 CHUNK = 1 << 19
@@ -21,6 +23,9 @@ CHUNK = 1 << 19
 SMALLEST = 1 << 12
 # How many chunks are under way between two ranks: MPI copies what is posted and there before it returns.
 WINDOW = 2
+# An array is short if its copies to all others are no longer than this (two ranks, 32 KB: 68 -> 29 us; four, 256 KB: 488
+# -> 383 us; even at two ranks with 512 KB).
+DIRECT = 1 << 19
 
 
 class Channel(enum.IntEnum):
@@ -40,11 +45,16 @@ class ExactAllReduce:
         self.transport, self.ranks, self.chunk = transport, list(ranks), chunk
         self.me = self.ranks.index(transport.rank)
         self.started = 0
+        self.short, self.longest_short = DirectAllReduce(transport, self.ranks, add_in_order), 0
+        if len(self.ranks) > 1 and between is None:
+            self.longest_short = DIRECT // (len(self.ranks) - 1)
         self.own = _Own(self, between)
         self.lanes = {number: _Lane(transport, rank) for number, rank in enumerate(self.ranks) if number != self.me}
 
     def start(self, array):
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
+        if 0 < array.nbytes <= self.longest_short:
+            return self.short.start(array)
         self.started += 1
         chunks = self._cut(array)
         made = Reduction(self, len(chunks))
@@ -62,13 +72,15 @@ class ExactAllReduce:
     def advance(self):
         """Do what can be done now, for all arrays; returns whether anything was."""
         happened = self.own.advance()
+        if self.short.under_way:
+            happened = self.short.advance() or happened
         for lane in self.lanes.values():
             happened = lane.advance() or happened
         return happened
 
     def waits_for(self):
         """Those who have not sent their parts; where all have, those whose sums are awaited."""
-        return sorted(self.own.waits_for() or {lane.rank for lane in self.lanes.values() if not lane.is_empty()})
+        return sorted(self.own.waits_for() or self.short.waits_for() or {lane.rank for lane in self.lanes.values() if not lane.is_empty()})
 
 
 class Reduction:
@@ -188,7 +200,7 @@ class _Own:
 
 
 def add_in_order(parts, out):
-    """Into ``out``, one of the parts: their sum from the first to the last. The other parts are scratch."""
+    """Into ``out``, which may be one of the parts: their sum from the first to the last. The other parts are scratch."""
     if len(parts) == 1:
         return
     if out.dtype == np.float16:

@@ -41,6 +41,7 @@ def test_one_worker_gives_the_bits_of_the_script_itself():
 @pytest.mark.parametrize("chunk", (1 << 12, 1 << 19))
 def test_no_option_changes_the_bits(chunk, monkeypatch):
     monkeypatch.setattr(exact.ExactAllReduce.__init__, "__defaults__", (chunk, None))
+    monkeypatch.setattr(exact, "DIRECT", 0)
     found = {digest(over_loopback(CELL, 3, fuse_mb=fuse, last_mb=last, comms=comms)[0][2].state())
              for fuse, last in ((32, 1), (0, 0), (0.1, 0.01)) for comms in (1, 2)}
     assert found == {digest(summed(CELL, 3))}
@@ -56,6 +57,7 @@ def messages(network):
 def test_buckets_are_fewer_messages_than_gradients(monkeypatch):
     monkeypatch.setattr(exact, "SMALLEST", 1 << 30)
     monkeypatch.setattr(exact.ExactAllReduce.__init__, "__defaults__", (1 << 30, None))
+    monkeypatch.setattr(exact, "DIRECT", 0)
     sent = {}
     for fuse, last in ((32, 32), (32, 0.0001), (0, 0)):
         jobs, (network,) = over_loopback(EVEN["sgd"], 2, fuse_mb=fuse, last_mb=last)
@@ -64,7 +66,8 @@ def test_buckets_are_fewer_messages_than_gradients(monkeypatch):
     assert sent == {(32, 32): 1, (32, 0.0001): 2, (0, 0): 4}
 
 
-def test_buckets_take_turns_on_the_communicators():
+def test_buckets_take_turns_on_the_communicators(monkeypatch):
+    monkeypatch.setattr(exact, "DIRECT", 0)
     jobs, networks = over_loopback(EVEN["sgd"], 2, fuse_mb=0, last_mb=0, comms=3)
     assert len(jobs[0].plan.buckets) == 4
     shares = [messages(network) for network in networks]

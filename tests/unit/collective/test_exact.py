@@ -12,17 +12,21 @@ from fleet_mpi.collective import exact
 from fleet_mpi.collective.exact import Channel, ExactAllReduce, add_in_order
 
 
-def exact_reducers(ranks, chunk=exact.CHUNK):
-    return network_of(lambda transport: ExactAllReduce(transport, range(ranks), chunk), ranks)
+def exact_reducers(ranks, chunk=exact.CHUNK, longest_short=0):
+    network, reducers = network_of(lambda transport: ExactAllReduce(transport, range(ranks), chunk), ranks)
+    for reducer in reducers:
+        reducer.longest_short = longest_short
+    return network, reducers
 
 
 @settings(max_examples=40)
 @given(ranks=some.integers(1, 5), lengths=some.lists(some.integers(0, 60), min_size=1, max_size=4),
        chunk=some.sampled_from((1, 24, 64, 1 << 19)), smallest=some.sampled_from((1, 40, 1 << 12)),
-       dtype=some.sampled_from(("float32", "float64", "float16", "int64")), seed=some.integers(0, 10))
-def test_any_cut_gives_the_sum_in_rank_order(ranks, lengths, chunk, smallest, dtype, seed):
+       dtype=some.sampled_from(("float32", "float64", "float16", "int64")), seed=some.integers(0, 10),
+       short=some.sampled_from((0, 100, 1 << 19)))
+def test_any_cut_gives_the_sum_in_rank_order(ranks, lengths, chunk, smallest, dtype, seed, short):
     given = [parts_of(ranks, length, dtype, seed + number) for number, length in enumerate(lengths)]
-    _, reducers = exact_reducers(ranks, chunk)
+    _, reducers = exact_reducers(ranks, chunk, short)
     before, exact.SMALLEST = exact.SMALLEST, smallest
     try:
         found = reduced(reducers, [[parts[rank] for parts in given] for rank in range(ranks)], seed)
