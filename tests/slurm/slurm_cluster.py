@@ -4,6 +4,7 @@ Everything goes through SLURM_CONF; a Slurm that is installed and running here i
 daemons stay in the foreground as our children and are ended by their own process ids.
 """
 
+import ctypes
 import os
 import re
 import secrets
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OF_THIS_MACHINE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,tcp",
                    "OMPI_MCA_mtl": "^ofi", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 STARTS_S = 30
+_SET_PARENT_DEATH_SIGNAL = 1  # of linux/prctl.h
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}
 
 CONFIGURATION = """\
@@ -99,10 +101,10 @@ class Cluster:
                 daemon.kill()
                 daemon.wait()
 
-    def run(self, *words, check=True, **more):
+    def run(self, *words, check=True, cwd=None, **more):
         """Run one of Slurm's commands, or another one, in the cluster's surroundings; returns its stdout."""
         done = subprocess.run([str(word) for word in words], env=self.environ | more, capture_output=True, text=True,
-                              timeout=60, stdin=subprocess.DEVNULL)
+                              timeout=60, stdin=subprocess.DEVNULL, cwd=cwd)
         if check and done.returncode:
             raise AssertionError(f"{words} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -200,12 +202,17 @@ class Cluster:
         name = program + (words[-1] if program == "slurmd" else "")
         with open(self.folder / f"{name}.log", "wb") as log:
             self.daemons.append(subprocess.Popen([program, *words], env=self.environ, stdin=subprocess.DEVNULL, stdout=log,
-                                                 stderr=subprocess.STDOUT, start_new_session=True))
+                                                 stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_end_with_us))
 
     def _until_idle(self):
         def idle():
             return self.run("sinfo", "-h", "-N", "-o", "%T", check=False).split() == ["idle"] * NODES
         self.until(idle, STARTS_S, lambda: self.story(0))
+
+
+def _end_with_us():
+    """In a daemon, before it starts: get TERM when the tests' process ends, even if that is killed."""
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _all_ended(states):

@@ -77,7 +77,9 @@ def test_a_collective_job_that_is_asked_to_stop_comes_back_and_finishes(slurm, t
 
 def test_servers_and_workers_in_partitions_of_their_own_come_back_too(slurm, tmp_path):
     training = Training(tmp_path, "--steps", "60", "--pause", "0.3")
-    job = training.submit(slurm, "heterogeneous.sbatch")
+    said = slurm.run("bash", SCRIPTS / "heterogeneous.sbatch", *training.words, cwd=tmp_path, CPU_PARTITION="main",
+                     GPU_PARTITION="main", **SEED)
+    job = int(re.fullmatch(r"Submitted batch job (\d+)\n", said)[1])
     slurm.signal(job)
     slurm.start_again(job)
     check_that_it_came_back(slurm, job, training, ranks=4)
