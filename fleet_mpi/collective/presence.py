@@ -14,7 +14,8 @@ import numpy as np
 from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.wire import waiting
 
-NOTICE_S = 0.5  # so long a worker waits before it tells
+NOTICE_S = 0.5   # so long a worker waits before it tells
+HEAR_EVERY = 64  # waits: what others tell must not pile up with one who never waits for long
 
 _RECORD = struct.Struct("<5q88s")
 _STEPS = "all workers must run the same number of steps, from as many batches each"
@@ -89,6 +90,8 @@ class Presence:
     def passed(self, place):
         """A wait at such a place is over."""
         self.done[place] += 1
+        if self.done[place] % HEAR_EVERY == 0:
+            self.take_in()
 
     def look(self, place, what, idle_s):
         """While waiting: tell the others if it takes long; raise if one of them will never come."""
