@@ -23,7 +23,7 @@ LAYERS = (
     {"modes", "transpile"},
     {"sessions", "collective_session"},
     {"distributed_lookup", "collective_ops"},
-    {"distributed_ops", "collective_strategies", "checkpoint", "metrics", "data"},
+    {"distributed_ops", "collective_strategies", "collective_layers", "checkpoint", "metrics", "data"},
     {"fleet"},
     {"fluid"},
     {"paddle"},

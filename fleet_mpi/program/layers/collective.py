@@ -1,13 +1,13 @@
 """What workers compute together, for one worker: everything is its own.
 
-Results are copies (``assign``), so that a script may go on using both variables. A job of several workers never
-gets here: ``fleet.init`` refuses it as long as collectives are not built.
+Results are copies (``assign``), so that a script may go on using both variables. Several workers have ops of their own
+(``collective_layers.py``).
 """
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.layers.tensor import assign
 
-_REDUCTIONS = ("sum", "prod", "max", "min")
+REDUCTIONS = ("sum", "prod", "max", "min")
 
 
 def _allreduce(x, out=None, reduce_type="sum", sync_mode=False):
@@ -55,8 +55,8 @@ def _c_sync_comm_stream(x, ring_id):
 
 
 def _combined(x, out, reduce_type):
-    if reduce_type not in _REDUCTIONS:
-        raise UsageError(f"allreduce: expected one of {', '.join(_REDUCTIONS)}, got {reduce_type!r}")
+    if reduce_type not in REDUCTIONS:
+        raise UsageError(f"allreduce: expected one of {', '.join(REDUCTIONS)}, got {reduce_type!r}")
     return assign(x, out)
 
 
