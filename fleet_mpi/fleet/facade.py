@@ -106,7 +106,7 @@ class Fleet:
 
     def local_rank(self):
         """The number of this process on its machine."""
-        return max(0, settings.get("OMPI_COMM_WORLD_LOCAL_RANK"), settings.get("MPI_LOCALRANKID"))
+        return max(0, *map(settings.get, ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")))
 
     def worker_endpoints(self, to_string=False):
         """The workers' labels, as a list or a comma-separated text."""
