@@ -7,6 +7,7 @@ of ``exact``. Two counters a worker are all that is waited for, so a wait can be
 The order in which one worker's writes are seen by another is that of x86; elsewhere messages are used.
 """
 
+import errno
 import mmap
 import os
 import platform
@@ -25,6 +26,7 @@ COUNTERS_BYTES = 256   # of a worker and lane: two counters, far enough apart th
 ARRIVED, DONE = 0, COUNTERS_BYTES // 16
 PAGE = 4096
 SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
+LEFT_FREE = 64 << 20   # bytes: MPI's own segments lie in the same folder
 _NAME_BYTES = 128
 
 
@@ -102,6 +104,9 @@ def _make(folder, size):
         return None, b""
     try:
         os.posix_fallocate(file, 0, size)
+        left = os.fstatvfs(file)
+        if left.f_bavail * left.f_frsize < LEFT_FREE:
+            raise OSError(errno.ENOSPC, "what is left is MPI's")
         return mmap.mmap(file, size), path
     except OSError:
         os.unlink(path)

@@ -118,6 +118,12 @@ def test_without_room_all_use_messages(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+def test_room_is_left_for_mpi(tmp_path, monkeypatch):
+    monkeypatch.setattr(shared_memory, "LEFT_FREE", 1 << 60)
+    assert rooms(2, 4096, tmp_path) == [None, None]
+    assert os.listdir(tmp_path) == []
+
+
 def test_where_one_cannot_enter_nobody_does(tmp_path, monkeypatch):
     """As in two containers of one machine: the others do not see the file."""
     monkeypatch.setattr(shared_memory, "_open", lambda path, size: None)
