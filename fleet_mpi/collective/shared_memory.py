@@ -27,7 +27,7 @@ ARRIVED, DONE = 0, COUNTERS_BYTES // 16
 PAGE = 4096
 SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 LEFT_FREE = 64 << 20   # bytes: MPI's own segments lie in the same folder
-_NAME_BYTES = 128
+_NAME_BYTES = 512
 
 
 def move_in(reducers, group, nbytes, xp):
@@ -35,9 +35,11 @@ def move_in(reducers, group, nbytes, xp):
 
     Else the reducers are as they were, and the home is None.
     """
-    wanted = (settings.get("FLEET_MPI_SHARED_MEMORY") and group.shares_memory and len(set(group.hosts)) == 1
-              and xp is np and nbytes and all(type(one) is ExactAllReduce for one in reducers))
-    room = enter(group, nbytes) if wanted else None
+    # What is the same for all decides whether they ask each other; what a worker's own environment says, is its answer.
+    possible = (group.shares_memory and len(set(group.hosts)) == 1 and nbytes
+                and all(type(one) is ExactAllReduce for one in reducers))
+    willing = settings.get("FLEET_MPI_SHARED_MEMORY") and xp is np
+    room = enter(group, nbytes, FOLDER if willing else "") if possible else None
     if room is None:
         return reducers, None
     return [SharedAllReduce(room, lane, one) for lane, one in enumerate(reducers)], room.mine
@@ -74,19 +76,22 @@ def enter(group, nbytes, folder=FOLDER):
     """Collective: a Room with ``nbytes`` for each worker of a group; None, for all, where one of them cannot enter.
 
     They are on several machines or in several containers, the folder is too small, or the processor is of another kind.
+    A worker without a folder does not want to.
     """
     size = counters_bytes(group.size, len(group.lanes)) + group.size * (-(-nbytes // PAGE) * PAGE)
     name, memory = np.zeros(_NAME_BYTES, np.uint8), None
-    if group.index == 0:
+    folder = folder if platform.machine() == "x86_64" else ""
+    path = b""
+    if group.index == 0 and folder:
         memory, path = _make(folder, size)
         name[:len(path)] = np.frombuffer(path, np.uint8)
     try:
         told = bytes(group.gather([name])[0][0]).rstrip(b"\0")
-        if group.index and told:
+        if group.index and folder and told:
             memory = _open(told, size)
         entered = group.gather([np.array([memory is not None])])
     finally:
-        if group.index == 0 and path:
+        if path:
             os.unlink(path)
     if not all(one[0][0] for one in entered):
         return None
@@ -95,8 +100,6 @@ def enter(group, nbytes, folder=FOLDER):
 
 def _make(folder, size):
     """A new file and its memory; its room is taken now: later, a lack of it would end the process."""
-    if platform.machine() != "x86_64":
-        return None, b""
     path = os.path.join(folder, f"fleet_mpi_{os.getpid()}_{secrets.token_hex(8)}").encode()
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -116,8 +119,6 @@ def _make(folder, size):
 
 
 def _open(path, size):
-    if platform.machine() != "x86_64":
-        return None
     try:
         file = os.open(path, os.O_RDWR)
     except OSError:

@@ -157,3 +157,16 @@ def test_others_use_messages(change, wrap):
 def test_a_setting_turns_it_off():
     with settings.override(FLEET_MPI_SHARED_MEMORY=False):
         assert [home for _, home in moved_in()] == [None, None]
+
+
+@pytest.mark.parametrize("unwilling", (0, 1))
+def test_where_one_does_not_want_to_nobody_does(tmp_path, unwilling):
+    found = on_every(groups(2), lambda group: shared_memory.enter(group, 4096,
+                                                                  "" if group.index == unwilling else str(tmp_path)))
+    assert found == [None, None]
+    assert os.listdir(tmp_path) == []
+
+
+def test_other_processors_use_messages(tmp_path, monkeypatch):
+    monkeypatch.setattr(shared_memory.platform, "machine", lambda: "aarch64")
+    assert rooms(2, 4096, tmp_path) == [None, None]
