@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import settings
-from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.examples import training
 from fleet_mpi.fleet.job import config_of
 from fleet_mpi.transpile.mode_choice import chosen_mode
@@ -80,3 +80,51 @@ def test_a_server_that_is_not_among_the_servers_is_refused():
     with settings.override(**GUIDE, PADDLE_TRAINING_ROLE="PSERVER", PADDLE_CURRENT_IP="192.168.1.9"):
         with pytest.raises(EnvironmentProblem, match="PADDLE_CURRENT_IP='192.168.1.9' is not among"):
             training._role()
+
+
+def collective(*words, api="fleet2", **settings_of_job):
+    """The job of a process that is told to train collectively."""
+    with settings.override(**settings_of_job):
+        return training.job(options("--mode", "collective", "--api", api, *words))
+
+
+@pytest.mark.parametrize("api", list(training.APIS))
+def test_a_process_by_itself_may_train_collectively(api):
+    job = collective(api=api)
+    assert isinstance(job, training.COLLECTIVE_APIS[api]) and (job.is_alone, job.worker, job.workers) == (True, 0, 1)
+    assert list(job.share(lambda: iter(range(5)))()) == [0, 1, 2, 3, 4]
+    assert job.lowest(2) == 2.0
+
+
+def test_workers_that_wait_for_each_other_have_equal_shares():
+    job, shares = collective(), []
+    for job.worker in range(3):
+        job.workers = 3
+        shares.append(list(job.share(lambda: iter(range(11)))()))
+    assert shares == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+
+
+def test_without_a_mode_there_are_servers_or_all_work(monkeypatch):
+    monkeypatch.setattr(training.PaddleCloudRoleMaker, "generate_role", lambda self: None)
+    monkeypatch.setattr(training.CollectiveThroughTranspiler, "join", lambda self: None)
+    with settings.override(PADDLE_TRAINER_ENDPOINTS="a:1,b:1", PADDLE_TRAINER_ID=1):
+        job = training.job(options())
+    assert (job.options.mode, job.worker, job.workers, job.name) == ("collective", 1, 2, "worker 1")
+    with settings.override(PADDLE_PSERVERS_IP_PORT_LIST="s:1", PADDLE_TRAINERS_NUM=2, PADDLE_TRAINER_ID=1,
+                           TRAINING_ROLE="TRAINER"):
+        job = training.job(options())
+    assert (job.options.mode, type(job)) == ("sync", training.ThroughTranspiler)
+
+
+def test_words_set_options_of_the_strategy():
+    strategy = training.fleet2.DistributedStrategy()
+    training._set_all(strategy, ["amp", "nccl_comm_num=2", "localsgd_configs.k_steps=4", "dgc=False"])
+    assert strategy.changed() == {"amp": True, "nccl_comm_num": 2, "localsgd_configs": {"k_steps": 4}}
+    config = training.fluid.DistributeTranspilerConfig()
+    training._set_all(config, ["collective_mode=local_sgd"])
+    assert config.collective_mode == "local_sgd"
+
+
+def test_a_strategy_for_what_is_not_collective_is_refused():
+    with pytest.raises(UsageError, match="--strategy amp: .* give --mode collective"):
+        training.job(options("--strategy", "amp"))

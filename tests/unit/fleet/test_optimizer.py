@@ -1,9 +1,11 @@
 """What ``distributed_optimizer`` returns is the optimizer, with a strategy."""
 
+import pytest
 from collective_networks import batches, line
 from collective_workers import build, same, strategy
 from collective_workers import train as train_workers
 
+from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.facade import CollectiveFleet
 from fleet_mpi.fleet.optimizer import FP16AllReduceOptimizer
 from fleet_mpi.program.optimizers.plain import SGD
@@ -17,6 +19,16 @@ def test_what_it_does_not_know_is_asked_of_the_optimizer_inside(loss):
     assert optimizer.get_lr() == 0.25
     pairs = optimizer.backward(loss)
     assert len(pairs) == 2 and optimizer.apply_gradients(pairs)
+
+
+def test_among_others_updates_come_from_minimize_only(loss, monkeypatch):
+    fleet = CollectiveFleet()
+    fleet.init()
+    optimizer = fleet.distributed_optimizer(SGD(0.25))
+    pairs = optimizer.backward(loss)
+    monkeypatch.setattr(fleet, "is_alone", lambda: False)
+    with pytest.raises(UsageError, match="apply_gradients: each worker would update its own parameters"):
+        optimizer.apply_gradients(pairs)
 
 
 def test_float16_gradients_change_nothing_for_one_worker(loss, train):
