@@ -38,6 +38,7 @@ def test_a_rank_that_fails_on_another_host_ends_the_job_and_says_where(hosts, tm
     script = tmp_path / "train.py"
     script.write_text("import socket, sys\nfrom fleet_mpi import cluster\ncluster.join('worker')\n"
                       f"sys.exit(7 if socket.gethostname() == {hosts.names[1]!r} else cluster.current().barrier())\n")
-    ended = run_job(None, [script], via="command", python=hosts.command(1), cwd=tmp_path, timeout=120, env=hosts.environment())
+    ended = run_job(None, [script], via="command", python=hosts.command(1), cwd=tmp_path, timeout=120,
+                    env=hosts.environment())
     assert ended.code == 7, ended.story()
     assert re.search(rf"rank 1 \(worker 1, host {hosts.names[1]}\): exit code 7", ended.err), ended.story()

@@ -70,11 +70,12 @@ class Cluster:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        # Jobs run as a user would start them: with this Python and its MPI, and nothing of the test's own surroundings.
+        # Jobs run as a user would start them: with this Python and its MPI, and nothing of the tests' surroundings.
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("SLURM", "SBATCH", "OMPI_", "PMI", "PADDLE_", "FLEET_MPI_"))}
         self.environ = {**kept, **OF_THIS_MACHINE, "SLURM_CONF": str(self.folder / "slurm.conf"),
-                        "PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "PATH": f"{Path(sys.executable).parent}:{_path()}"}
+                        "PYTHON": sys.executable, "PYTHONPATH": str(ROOT),
+                        "PATH": f"{Path(sys.executable).parent}:{_path()}"}
         self.daemons = []
 
     def __enter__(self):

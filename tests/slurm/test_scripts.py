@@ -33,9 +33,10 @@ class Training:
 
 @pytest.fixture(scope="session")
 def limited(slurm, tmp_path_factory):
-    """(training, job) that cannot finish within its limit of a minute; submitted early, looked at late."""
-    training = Training(tmp_path_factory.mktemp("limited"), "--steps", "300", "--pause", "0.25")
-    return training, training.submit(slurm, "parameter_server.sbatch", "--time=1", "--signal=B:USR1@10")
+    """(training, job) that cannot finish within its limit of two minutes; submitted early, looked at late."""
+    training = Training(tmp_path_factory.mktemp("limited"), "--steps", "600", "--pause", "0.25")
+    # Slurm looks at limits every half minute: the signal comes when half a minute to a minute has passed.
+    return training, training.submit(slurm, "parameter_server.sbatch", "--time=2", "--signal=B:USR1@60")
 
 
 def check_that_it_came_back(slurm, job, training, ranks):
