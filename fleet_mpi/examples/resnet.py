@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.errors import UsageError
 from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
 
@@ -95,7 +96,7 @@ def _conv_norm(x, name, filters, kernel, stride=1, act=None):
 
 
 def main(argv=None):
-    """Train; returns 0 when the workers' last losses are below their first, else 1."""
+    """Train; returns 0 when the last pass had lower losses than the first (one pass: finite ones), else 1."""
     options = _options(argv)
     paddle.enable_static()
     job = training.job(options)
@@ -107,11 +108,11 @@ def main(argv=None):
         return job.serve()
     exe = paddle.static.Executor(paddle.CUDAPlace(0) if options.gpu else paddle.CPUPlace())
     job.start(exe)
-    losses = _train(job, exe, model, options)
-    first, last = job.all_reduce(np.array([losses[0], losses[-1]])) / job.workers
+    passes = _train(job, exe, model, options)
+    first, last = job.all_reduce(np.array([np.mean(passes[0]), np.mean(passes[-1])])) / job.workers
     job.finish(exe)
-    Progress(job.name).end(f"loss {first:.4f} at the first step, {last:.4f} at the last")
-    return 0 if last < first else 1
+    Progress(job.name).end(f"loss {first:.4f} in the first pass, {last:.4f} in the last ({len(passes)} passes)")
+    return 0 if last < first or len(passes) == 1 and np.isfinite(last) else 1
 
 
 def block_sums():
@@ -120,19 +121,24 @@ def block_sums():
 
 
 def _train(job, exe, model, options):
-    """The loss of every step; the first worker tells of some batches, as the guide does."""
-    losses, batches = [], _batches(job, options)
-    for number in range(options.passes):
+    """The losses of every pass; the first worker tells of some batches, as the guide does."""
+    passes, batches, step = [], _batches(job, options), 0
+    while len(passes) < options.passes and not (options.steps and step == options.steps):
+        passes.append([])
         for batch, (images, labels) in enumerate(batches()):
             loss, top1, top5 = exe.run(job.program, feed={"x": images, "y": labels},
                                        fetch_list=[model.loss, model.top1, model.top5])
-            losses.append(float(loss))
+            passes[-1].append(float(loss))
             if job.worker == 0 and batch % options.told_every == 0:
-                print("[Epoch %d, batch %d] loss: %.5f, acc1: %.5f, acc5: %.5f" % (number, batch, loss, top1, top5),
-                      flush=True)
-            if len(losses) == options.steps:
-                return losses
-    return losses
+                print("[Epoch %d, batch %d] loss: %.5f, acc1: %.5f, acc5: %.5f" %
+                      (len(passes) - 1, batch, loss, top1, top5), flush=True)
+            step += 1
+            if step == options.steps:
+                break
+        if not passes[-1]:
+            raise UsageError(f"the set has less than a batch of {options.batch_size} for each of {job.workers} worker(s); give "
+                             f"a smaller --batch-size")
+    return passes
 
 
 def _batches(job, options):

@@ -81,7 +81,7 @@ def test_every_example_trains_collectively_and_one_in_every_way(tmp_path):
     ended = run_all(tmp_path, [[*words, "--mode", "collective", "--api", api] for api, words in ways], ranks=2)
     # What two workers tell of the values that they have in common is the same.
     for told in (r"pass \d+: (a batch has loss .*)", r"(pass \d+: test accuracy .*)", r"test: (auc .*)",
-                 r"(loss \S+ at the first step.*)"):
+                 r"(loss \S+ in the first pass.*)"):
         first, second = (re.findall(rf"^worker {number}: {told}$", ended.out, re.M) for number in (0, 1))
         assert first and first == second, ended.story()
 
