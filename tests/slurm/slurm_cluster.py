@@ -137,9 +137,13 @@ class Cluster:
             time.sleep(0.2)
         raise AssertionError(f"not within {seconds} s: {story()}")
 
-    def signal(self, job, seconds=120):
-        """Ask the batch script of a job to stop, once its workers train."""
+    def until_it_trains(self, job, seconds=120):
+        """Wait until the workers of steps.py are past the start, in which a signal would kill them."""
         self.until(lambda: "begins at step" in self.output(job), seconds, lambda: self.story(job))
+
+    def signal(self, job):
+        """Ask the batch script of a job to stop, once its workers train."""
+        self.until_it_trains(job)
         self.run("scancel", "--batch", "--signal=USR1", job)
 
     def start_again(self, job, seconds=120):

@@ -76,6 +76,13 @@ def test_a_collective_job_that_is_asked_to_stop_comes_back_and_finishes(slurm, t
     check_that_it_came_back(slurm, job, training, ranks=2)
 
 
+def test_a_job_that_is_cancelled_does_not_come_back(slurm, tmp_path):
+    job = Training(tmp_path, "--collective", "--steps", "1000", "--pause", "0.3").submit(slurm, "collective.sbatch")
+    slurm.until_it_trains(job)
+    slurm.run("scancel", job)
+    assert slurm.wait(job) == {"CANCELLED"} and slurm.state(job)["Restarts"] == "0", slurm.story(job)
+
+
 def test_servers_and_workers_in_partitions_of_their_own_come_back_too(slurm, tmp_path):
     training = Training(tmp_path, "--steps", "60", "--pause", "0.3")
     said = slurm.run("bash", SCRIPTS / "heterogeneous.sbatch", *training.words, cwd=tmp_path, CPU_PARTITION="main",
