@@ -28,6 +28,7 @@ from fleet_mpi.transpile.collective import CollectivePlan
 
 SESSION = "@COLLECTIVE@"  # the variable of a scope that holds its session
 EXACT_UP_TO = 8           # ranks: beyond, the library's order unless the setting says otherwise
+MUST_AGREE = "FLEET_MPI_ALLREDUCE", "FLEET_MPI_SHARED_MEMORY"
 _groups = {}              # this process's, by the number of communicators: they are few, and kept
 
 
@@ -46,9 +47,13 @@ class Session:
         self.under_way = []
 
     def install(self):
-        """Let the scope's gradients lie in the buckets, on the device the parameters are on."""
+        """Before each step: let the scope's gradients lie in the buckets, on the device the parameters are on."""
         if self.flat is None:
             self.move_to(self._module())
+        if any(has != len(one.names) for has, one in zip(self.lacking, self.plan.buckets)):
+            raise UsageError(f"{self.group.name_of(self.group.index)}: step {self.steps} was left by an error while gradients "
+                             f"were on their way to the other workers: none of them can go on; begin again from what was "
+                             f"saved")
 
     def move_to(self, xp):
         """Collective, unless they do already: let the gradients lie where ``xp`` computes, and be summed from there."""
@@ -103,6 +108,7 @@ class Session:
         self.move_to(arrays.module_of(array))
         self.under_way.append(self.reducers[0].start(array))
         self.group.finish(self.under_way, f"what is summed in step {self.steps}")
+        self.under_way.clear()
 
     def broadcast(self, names):
         """Take worker 0's values of these variables."""
@@ -177,8 +183,9 @@ def see_off():
 
 
 def _agree(plan, joined):
-    """Collective: refuse a job whose workers do not run the same program."""
-    all_have = joined.all_gather(agreement.compact(plan.fingerprint()))
+    """Collective: refuse a job whose workers do not run the same program, or would sum in different ways."""
+    mine = {**plan.fingerprint(), **{name: str(settings.get(name)) or "not set" for name in MUST_AGREE}}
+    all_have = joined.all_gather(agreement.compact(mine))
     for number, theirs in enumerate(all_have[1:], 1):
         differ = agreement.difference(theirs, all_have[0], (f"worker {number}", "worker 0"))
         if differ:
