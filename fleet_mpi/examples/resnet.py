@@ -106,7 +106,8 @@ def main(argv=None):
                                            weight_decay=paddle.regularizer.L2Decay(1e-4)), model.loss)
     if job.is_server:
         return job.serve()
-    exe = paddle.static.Executor(paddle.CUDAPlace(0) if options.gpu else paddle.CPUPlace())
+    own_device = paddle.distributed.ParallelEnv().device_id
+    exe = paddle.static.Executor(paddle.CUDAPlace(own_device) if options.gpu else paddle.CPUPlace())
     job.start(exe)
     passes = _train(job, exe, model, options)
     first, last = job.all_reduce(np.array([np.mean(passes[0]), np.mean(passes[-1])])) / job.workers
@@ -136,8 +137,8 @@ def _train(job, exe, model, options):
             if step == options.steps:
                 break
         if not passes[-1]:
-            raise UsageError(f"the set has less than a batch of {options.batch_size} for each of {job.workers} worker(s); give "
-                             f"a smaller --batch-size")
+            raise UsageError(f"the set has less than a batch of {options.batch_size} for each of {job.workers} worker(s): "
+                             f"give a smaller --batch-size")
     return passes
 
 
