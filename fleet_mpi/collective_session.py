@@ -158,7 +158,7 @@ def _join(plan):
     joined.takes_part = True
     presence = see_off()
     _agree(plan, joined)
-    count = max(1, plan.options.comms)
+    count = plan.options.comms
     if count not in _groups:
         comms = [joined.role_comm.Dup() for _ in range(count)]
         names = [str(one) for one in joined.workers]

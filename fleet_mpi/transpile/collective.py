@@ -6,7 +6,7 @@ follows the op that makes a gradient, ``c_sync_comm_stream`` comes before the up
 of gradients, or otherwise, is in ``local_sgd``, ``gradient_merge`` and ``deep_compression``.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from fleet_mpi.program.types import Role, VarType
 from fleet_mpi.transpile.deep_compression import compressed_gradients, share_compressed
 from fleet_mpi.transpile.gradient_merge import merged_gradients, sum_merged
 from fleet_mpi.transpile.local_sgd import Schedule, append_averaging
-from fleet_mpi.transpile.ops import backward_digest, communicating
+from fleet_mpi.transpile.ops import backward_digest, communicating, update_texts
 
 HALF = "fp16_allreduce"  # the note of an optimizer in its program (``_fleet_opt``) that gradients travel as float16
 
@@ -36,6 +36,13 @@ class Options:
     half: bool = False           # gradients travel as float16
     mean: bool = True            # of the workers' gradients; else their sum
 
+    def __post_init__(self):
+        if self.comms < 1:
+            raise UsageError(f"nccl_comm_num: expected a whole number from 1 up, got {self.comms}")
+        if self.fuse_mb < 0 or self.last_mb < 0:
+            raise UsageError(f"fuse_grad_size_in_MB and last_comm_group_size_MB: expected sizes from 0 up, got "
+                             f"{self.fuse_mb} and {self.last_mb}")
+
 
 @dataclass
 class CollectivePlan:
@@ -50,6 +57,8 @@ class CollectivePlan:
     digest: str = ""                   # of the backward pass
     compressed: list = field(default_factory=list)  # names of the gradients whose updates send what they choose
     strategy: dict = field(default_factory=dict)    # what else all workers must do alike, in words by name
+    updates: dict = field(default_factory=dict)     # the optimizer's ops, in words by name
+    first_values: list = field(default_factory=list)  # names of what worker 0 gives the others at the start
 
     connect = None  # set by collective_session
 
@@ -70,11 +79,13 @@ class CollectivePlan:
 
     def fingerprint(self):
         """What must be the same on all ranks, by name."""
-        return {"fleet_mpi": __version__, "workers": self.workers, "options": str(self.options),
+        return {"fleet_mpi": __version__, "workers": self.workers,
+                "option": {name: str(value) for name, value in asdict(self.options).items()},
                 "gradients": {one.name: f"{one.dtype} {list(one.shape)}" for one in self.gradients},
                 "row gradients": {name: "by rows" for name in self.rows},
                 "compressed gradients": {name: "compressed" for name in self.compressed}, "strategy": self.strategy,
-                "backward pass": self.digest}
+                "backward pass": self.digest, "update": self.updates,
+                "first value": {name: "taken from worker 0" for name in self.first_values}}
 
 
 def plan_of(program, workers, worker, options=None):
@@ -95,7 +106,7 @@ def plan_of(program, workers, worker, options=None):
     dense = [Gradient(name, tuple(variables[name].shape), np.dtype(variables[name]._dtype).name)
              for name in in_order if name not in rows]
     return CollectivePlan(workers, worker, dense, rows, fuse(dense, options.fuse_mb, options.last_mb), options,
-                          backward_digest(program), compressed)
+                          backward_digest(program), compressed, updates=update_texts(program))
 
 
 def gradient_makers(program):
@@ -136,7 +147,7 @@ def rewrite_startup(startup, program, plan):
     """Let all workers begin with worker 0's values of what the startup program makes."""
     block = startup.global_block()
     made = {name for op in block.ops for name in op.output_arg_names}
-    names = sorted(name for name in made if block.vars[name].persistable)
+    names = plan.first_values = sorted(name for name in made if block.vars[name].persistable)
     for name in names:
         block.ops.append(communicating(block, "c_broadcast", {"X": [name]}, {"Out": [name]}, {"root": 0, "ring_id": 0}))
     block.ops.append(communicating(block, "c_sync_comm_stream", {"X": names}, {"Out": names}, {"does": "broadcast"}))

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from fleet_mpi.program.operator import ROLE, Operator
+from fleet_mpi.program.operator import ROLE, ROLE_VAR, SCOPE, Operator
 from fleet_mpi.program.types import Role
 
 
@@ -15,3 +15,15 @@ def backward_digest(program):
     """The ops that make gradients, in order: ranks that build another network differ here, metrics aside."""
     types = [op.type for op in program.global_block().ops if op.role & Role.Backward]
     return f"{len(types)} ops with digest {hashlib.sha256(' '.join(types).encode()).hexdigest()[:16]}"
+
+
+def update_texts(program):
+    """{what an op of the updates writes first: the op, its settings and what it reads}: names how optimizers differ."""
+    return {next(iter(op.output_arg_names), op.type): _text(op)
+            for block in program.blocks for op in block.ops if op.role & (Role.Optimize | Role.LRSched)}
+
+
+def _text(op):
+    settings = ", ".join(f"{name}={value!r}" for name, value in sorted(op.attrs.items())
+                         if name not in (ROLE, ROLE_VAR, SCOPE))
+    return f"{op.type}({settings}) of {', '.join(op.input_arg_names)}"
