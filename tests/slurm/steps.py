@@ -6,6 +6,7 @@ bits as one that was not. ``--collective``: without servers.
 
 import argparse
 import hashlib
+import sys
 import time
 from pathlib import Path
 
@@ -49,20 +50,26 @@ def train(exe, loss, options):
 
     with Preemption(options.model_dir, save, lambda path: fluid.io.load_persistables(exe, path, program)) as keeping:
         first = keeping.resume()
-        print(f"worker {fleet.worker_index()} begins at step {first}", flush=True)
+        say(f"worker {fleet.worker_index()} begins at step {first}")
         for step in range(first, options.steps):
             drawn = np.random.default_rng([fleet.worker_index(), step]).normal(size=(8, options.width + 1))
             exe.run(program, feed={"x": drawn[:, 1:], "y": drawn[:, :1]}, fetch_list=[loss])
             time.sleep(0 if first else options.pause)
             if keeping.stopping(step + 1):
-                print(f"worker {fleet.worker_index()} stops after step {step + 1}", flush=True)
+                say(f"worker {fleet.worker_index()} stops after step {step + 1}")
                 break
     if keeping.stopped_after is None and fleet.worker_index() == 0:
         save(options.result_dir)
-        print("model", digest(options.result_dir), flush=True)
+        say(f"model {digest(options.result_dir)}")
     if not options.collective:
         fleet.stop_worker()
     keeping.leave_if_stopped()
+
+
+def say(text):
+    """One line in one go: ranks share the output, and ``print`` may write a line's parts one by one."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def digest(folder):
