@@ -35,8 +35,8 @@ TABLE = (
             "collective training: exact (gradients are summed in rank order), fast (as the library likes) or nccl (on "
             "GPUs, by NCCL); empty: exact up to 8 workers"),
     Setting("FLEET_MPI_SHARED_MEMORY", bool, True,
-            "collective training, exact: gradients of workers on one machine lie in shared memory (/dev/shm) and are summed "
-            "there, if there is room for them; 0: they are sent as messages"),
+            "collective training, exact: gradients of workers on one machine lie in memory that they share and are summed "
+            "there, where that is possible; 0: they are sent as messages"),
     Setting("FLEET_MPI_STALENESS", int, -1,
             "asynchronous training: how many steps a worker may be ahead of the slowest one; -1: no bound"),
     Setting("FLAGS_communicator_max_merge_var_num", int, -1,

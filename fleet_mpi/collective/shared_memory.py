@@ -7,7 +7,6 @@ of ``exact``. Two counters a worker are all that is waited for, so a wait can be
 The order in which one worker's writes are seen by another is that of x86; elsewhere messages are used.
 """
 
-import errno
 import mmap
 import os
 import platform
@@ -21,13 +20,10 @@ from fleet_mpi.arrays import aligned
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.kernels.shared_sums import sum_everywhere
 
-FOLDER = "/dev/shm"
 COUNTERS_BYTES = 256   # of a worker and lane: two counters, far enough apart that no processor fetches both at once
 ARRIVED, DONE = 0, COUNTERS_BYTES // 16
 PAGE = 4096
 SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
-LEFT_FREE = 64 << 20   # bytes: MPI's own segments lie in the same folder
-_NAME_BYTES = 512
 
 
 def move_in(reducers, group, nbytes, xp):
@@ -39,7 +35,7 @@ def move_in(reducers, group, nbytes, xp):
     possible = (group.shares_memory and len(set(group.hosts)) == 1 and nbytes
                 and all(type(one) is ExactAllReduce for one in reducers))
     willing = settings.get("FLEET_MPI_SHARED_MEMORY") and xp is np
-    room = enter(group, nbytes, FOLDER if willing else "") if possible else None
+    room = enter(group, nbytes, willing) if possible else None
     if room is None:
         return reducers, None
     return [SharedAllReduce(room, lane, one) for lane, one in enumerate(reducers)], room.mine
@@ -51,10 +47,9 @@ class Room:
     def __init__(self, memory, index, size, lanes, nbytes):
         self.index, self.size, self.nbytes = index, size, nbytes
         whole = np.frombuffer(memory, np.uint8)
-        counted = counters_bytes(size, lanes)
-        self.counters = memoryview(memory)[:counted].cast("q")
-        row = -(-nbytes // PAGE) * PAGE
-        self.rows = whole[counted:counted + size * row].reshape(size, row)
+        first = PAGE + counters_bytes(size, lanes)
+        self.counters = memoryview(memory)[PAGE:first].cast("q")
+        self.rows = whole[first:].reshape(size, _pages(nbytes))
         self.mine = self.rows[index, :nbytes]
         self.address = self.mine.ctypes.data
 
@@ -69,66 +64,71 @@ class Room:
 
 def counters_bytes(size, lanes):
     """What the counters of all workers take, in whole pages."""
-    return -(-size * lanes * COUNTERS_BYTES // PAGE) * PAGE
+    return _pages(size * lanes * COUNTERS_BYTES)
 
 
-def enter(group, nbytes, folder=FOLDER):
-    """Collective: a Room with ``nbytes`` for each worker of a group; None, for all, where one of them cannot enter.
+def enter(group, nbytes, willing=True):
+    """Collective: a Room with ``nbytes`` for each worker of a group; None, for all, where one cannot or will not enter.
 
-    They are on several machines or in several containers, the folder is too small, or the processor is of another kind.
-    A worker without a folder does not want to.
+    They are on several machines or in several containers, memory is short, or the processor is of another kind. The
+    memory has no name that could stay behind: worker 0 opens it, the others reach it through worker 0's process.
     """
-    size = counters_bytes(group.size, len(group.lanes)) + group.size * (-(-nbytes // PAGE) * PAGE)
-    name, memory = np.zeros(_NAME_BYTES, np.uint8), None
-    folder = folder if platform.machine() == "x86_64" else ""
-    path = b""
-    if group.index == 0 and folder:
-        memory, path = _make(folder, size)
-        name[:len(path)] = np.frombuffer(path, np.uint8)
+    size = size_of(group.size, len(group.lanes), nbytes)
+    willing = willing and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
+    invitation, file, memory = np.zeros(2, np.int64), None, None
     try:
-        told = bytes(group.gather([name])[0][0]).rstrip(b"\0")
-        if group.index and folder and told:
-            memory = _open(told, size)
+        if group.index == 0 and willing:
+            file, memory = _make(size)
+        if memory is not None:
+            invitation[...] = file, secrets.randbits(62)
+            memory[:8] = invitation[1].tobytes()
+        told = group.gather([np.append(invitation, os.getpid())])[0][0].tolist()
+        if group.index and willing and told[1]:
+            memory = _open(*told, size)
         entered = group.gather([np.array([memory is not None])])
     finally:
-        if path:
-            os.unlink(path)
+        if file is not None:
+            os.close(file)
     if not all(one[0][0] for one in entered):
         return None
     return Room(memory, group.index, group.size, len(group.lanes), nbytes)
 
 
-def _make(folder, size):
-    """A new file and its memory; its room is taken now: later, a lack of it would end the process."""
-    path = os.path.join(folder, f"fleet_mpi_{os.getpid()}_{secrets.token_hex(8)}").encode()
+def size_of(size, lanes, nbytes):
+    """Bytes of the whole: a page for the number by which it is known, counters, rows."""
+    return PAGE + counters_bytes(size, lanes) + size * _pages(nbytes)
+
+
+def _make(size):
+    """(file, memory) of new memory, whose room is taken now: later, a lack of it would end the process."""
+    file = None
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError:
-        return None, b""
-    try:
+        file = os.memfd_create("fleet_mpi")
         os.posix_fallocate(file, 0, size)
-        left = os.fstatvfs(file)
-        if left.f_bavail * left.f_frsize < LEFT_FREE:
-            raise OSError(errno.ENOSPC, "what is left is MPI's")
-        return mmap.mmap(file, size), path
+        return file, mmap.mmap(file, size)
     except OSError:
-        os.unlink(path)
-        return None, b""
-    finally:
-        os.close(file)
+        return file, None
 
 
-def _open(path, size):
+def _open(number, secret, process, size):
+    """The memory that is file ``number`` of another process; None if that is out of sight, or another one's."""
     try:
-        file = os.open(path, os.O_RDWR)
+        file = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR)
     except OSError:
         return None
     try:
-        return mmap.mmap(file, size)
+        if os.fstat(file).st_size != size:
+            return None
+        memory = mmap.mmap(file, size)
+        return memory if memory[:8] == np.int64(secret).tobytes() else None
     except (OSError, ValueError):
         return None
     finally:
         os.close(file)
+
+
+def _pages(nbytes):
+    return -(-nbytes // PAGE) * PAGE
 
 
 class SharedAllReduce:

@@ -33,8 +33,8 @@ def on_every(workers, call):
         return list(threads.map(call, workers))
 
 
-def rooms(size, nbytes, folder, lanes=1):
-    return on_every(groups(size, lanes), lambda group: shared_memory.enter(group, nbytes, str(folder)))
+def rooms(size, nbytes, lanes=1):
+    return on_every(groups(size, lanes), lambda group: shared_memory.enter(group, nbytes))
 
 
 def reducers_in(found):
@@ -50,8 +50,8 @@ def finish(reductions):
 
 @pytest.mark.parametrize("size", (2, 3, 5))
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
-def test_sums_have_the_bits_of_rank_order(tmp_path, size, dtype):
-    found = rooms(size, 64000, tmp_path)
+def test_sums_have_the_bits_of_rank_order(size, dtype):
+    found = rooms(size, 64000)
     reducers = reducers_in(found)
     for start, length, seed in ((0, 1, 1), (64, 63, 2), (640, 5000, 3), (640, 5000, 4)):
         parts = parts_of(size, length, dtype, seed)
@@ -62,8 +62,8 @@ def test_sums_have_the_bits_of_rank_order(tmp_path, size, dtype):
         assert all(line.tobytes() == in_rank_order(parts).tobytes() for line in lines)
 
 
-def test_a_sum_waits_for_the_last_worker_and_names_it(tmp_path):
-    found = rooms(3, 4000, tmp_path)
+def test_a_sum_waits_for_the_last_worker_and_names_it():
+    found = rooms(3, 4000)
     for room in found:
         room.mine[...] = 0
         room.mine.view(np.float32)[...] = 1
@@ -80,8 +80,8 @@ def test_a_sum_waits_for_the_last_worker_and_names_it(tmp_path):
     assert all((room.mine.view(np.float32) == 3).all() for room in found)
 
 
-def test_lanes_do_not_wait_for_each_other(tmp_path):
-    found = rooms(2, 4096, tmp_path, lanes=2)
+def test_lanes_do_not_wait_for_each_other():
+    found = rooms(2, 4096, lanes=2)
     lines = [room.mine.view(np.float32) for room in found]
     first, second = ([SharedAllReduce(room, lane, None) for room in found] for lane in range(2))
     waiting = first[0].start(lines[0][:10])
@@ -89,11 +89,11 @@ def test_lanes_do_not_wait_for_each_other(tmp_path):
     assert not waiting.is_over()
 
 
-def test_what_lies_elsewhere_or_is_of_another_type_is_sent(tmp_path):
+def test_what_lies_elsewhere_or_is_of_another_type_is_sent():
     class Messages:
         def start(self, array):
             return "sent"
-    room, _ = rooms(2, 4096, tmp_path)
+    room, _ = rooms(2, 4096)
     reducer = SharedAllReduce(room, 0, Messages())
     assert reducer.start(np.zeros(10, np.float32)) == "sent"
     assert reducer.start(room.mine.view(np.float16)) == "sent"
@@ -101,34 +101,43 @@ def test_what_lies_elsewhere_or_is_of_another_type_is_sent(tmp_path):
     assert reducer.start(room.mine.view(np.float32)) != "sent"
 
 
-def test_nothing_is_left_in_the_folder(tmp_path):
-    assert None not in rooms(2, 4096, tmp_path)
-    assert os.listdir(tmp_path) == []
+def open_files():
+    return [name for name in map(os.path.realpath, map("/proc/self/fd/{}".format, os.listdir("/proc/self/fd")))
+            if "memfd:fleet_mpi" in name]
 
 
-def test_without_a_folder_all_use_messages(tmp_path):
-    assert rooms(2, 4096, tmp_path / "none") == [None, None]
+def test_nothing_is_left_open_or_in_a_folder():
+    before = os.listdir("/dev/shm")
+    assert None not in rooms(2, 4096)
+    assert open_files() == [] and not [name for name in set(os.listdir("/dev/shm")) - set(before) if "fleet" in name]
 
 
-def test_without_room_all_use_messages(tmp_path, monkeypatch):
-    def no_room(file, start, size):
+@pytest.mark.parametrize("call", ("memfd_create", "posix_fallocate"))
+def test_without_memory_all_use_messages(monkeypatch, call):
+    def no_room(*arguments):
         raise OSError(errno.ENOSPC, "no space left")
-    monkeypatch.setattr(os, "posix_fallocate", no_room)
-    assert rooms(2, 4096, tmp_path) == [None, None]
-    assert os.listdir(tmp_path) == []
+    monkeypatch.setattr(os, call, no_room)
+    assert rooms(2, 4096) == [None, None]
+    assert open_files() == []
 
 
-def test_room_is_left_for_mpi(tmp_path, monkeypatch):
-    monkeypatch.setattr(shared_memory, "LEFT_FREE", 1 << 60)
-    assert rooms(2, 4096, tmp_path) == [None, None]
-    assert os.listdir(tmp_path) == []
+def test_where_one_cannot_enter_nobody_does(monkeypatch):
+    """As in two containers of one machine: the others do not see the process."""
+    monkeypatch.setattr(shared_memory, "_open", lambda *arguments: None)
+    assert rooms(3, 4096) == [None, None, None]
+    assert open_files() == []
 
 
-def test_where_one_cannot_enter_nobody_does(tmp_path, monkeypatch):
-    """As in two containers of one machine: the others do not see the file."""
-    monkeypatch.setattr(shared_memory, "_open", lambda path, size: None)
-    assert rooms(3, 4096, tmp_path) == [None, None, None]
-    assert os.listdir(tmp_path) == []
+def test_the_memory_of_another_job_is_not_entered():
+    file, memory = shared_memory._make(8192)
+    memory[:8] = np.int64(5).tobytes()
+    try:
+        assert shared_memory._open(file, 5, os.getpid(), 8192) is not None
+        assert shared_memory._open(file, 6, os.getpid(), 8192) is None
+        assert shared_memory._open(file, 5, os.getpid(), 4096) is None
+        assert shared_memory._open(file + 1000, 5, os.getpid(), 8192) is None
+    finally:
+        os.close(file)
 
 
 def moved_in(change=lambda group: None, wrap=lambda reducer: reducer):
@@ -160,13 +169,12 @@ def test_a_setting_turns_it_off():
 
 
 @pytest.mark.parametrize("unwilling", (0, 1))
-def test_where_one_does_not_want_to_nobody_does(tmp_path, unwilling):
-    found = on_every(groups(2), lambda group: shared_memory.enter(group, 4096,
-                                                                  "" if group.index == unwilling else str(tmp_path)))
+def test_where_one_does_not_want_to_nobody_does(unwilling):
+    found = on_every(groups(2), lambda group: shared_memory.enter(group, 4096, group.index != unwilling))
     assert found == [None, None]
-    assert os.listdir(tmp_path) == []
+    assert open_files() == []
 
 
-def test_other_processors_use_messages(tmp_path, monkeypatch):
+def test_other_processors_use_messages(monkeypatch):
     monkeypatch.setattr(shared_memory.platform, "machine", lambda: "aarch64")
-    assert rooms(2, 4096, tmp_path) == [None, None]
+    assert rooms(2, 4096) == [None, None]
