@@ -105,7 +105,8 @@ class Presence:
         for rank, theirs in sorted(self.news.items()):
             if theirs.leaves and theirs.count(place) <= self.done[place]:
                 raise self._told_once(PeerLost(
-                    f"{what}: {self.name_of(rank)} has ended after {theirs.steps} steps, this worker has done {self.steps()}: "
+                    f"{what}: {self.name_of(rank)} has ended after {theirs.steps} steps, this worker has done {self.steps()} and "
+                    f"goes on: "
                     f"{_STEPS if place == Place.EXCHANGE else _CALLS}"))
             if self._wait_crosswise(place, theirs):
                 raise self._told_once(UsageError(

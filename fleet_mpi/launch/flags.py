@@ -1,7 +1,7 @@
 """Every flag that the launchers of the original know, and our own: one table, from which ``--help`` is made.
 
 A flag is wired, taken without effect, or refused with a sentence when it is set; which of them, the table says.
-Knows words and their form; what follows from them is the business of ``jobs``.
+Knows words and their form; what follows from them is the business of ``job``.
 """
 
 import argparse
@@ -20,11 +20,12 @@ HINT = """On several hosts, the script, this Python and the folder of the logs m
 file system): a rank writes its log where it runs. Within a Slurm job, hosts are those of the allocation."""
 
 
-def _count(text):
-    number = int(text)
-    if number < 1:
+def number(text):
+    """A whole number from 1 up; argparse names a wrong one by this function's name."""
+    found = int(text)
+    if found < 1:
         raise argparse.ArgumentTypeError(f"expected 1 or more, got {text}")
-    return number
+    return found
 
 
 def _claim(text):
@@ -57,13 +58,13 @@ class Flag(NamedTuple):
 
 
 RANKS = (
-    Flag(("--np", "-np", "-n"), "N", "ranks of the whole job", _count),
+    Flag(("--np", "-np", "-n"), "N", "ranks of the whole job", number),
     Flag(("--gpus", "--selected_gpus", "--devices"), "0,1,...",
          "one worker for each on every host, which finds its own in FLAGS_selected_gpus; on the CPU where no GPU is"),
-    Flag(("--nproc_per_node",), "N", "workers on every host", _count),
+    Flag(("--nproc_per_node",), "N", "workers on every host", number),
     Flag(("--nnodes",), "N", "hosts: as many as --ips lists, or the first N of the Slurm job (all of them)"),
     Flag(("--server_num",), "S", "ranks that serve", int),
-    Flag(("--worker_num", "--trainer_num"), "W", "ranks that work", _count),
+    Flag(("--worker_num", "--trainer_num"), "W", "ranks that work", number),
     Flag(("--run_mode",), "MODE", "collective (all ranks work) or ps; else the other flags decide"),
 )
 HOSTS = (

@@ -3,10 +3,12 @@
 Plain functions of the words and of what is around (``Allocation``). Knows no MPI.
 """
 
+import ipaddress
 import re
+import socket
 from typing import Any, NamedTuple
 
-from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.errors import EnvironmentProblem, NotBuilt, UsageError
 from fleet_mpi.launch import flags
 
 LOCAL = ("127.0.0.1", "localhost")
@@ -21,6 +23,18 @@ class Allocation(NamedTuple):
     gpus: tuple = ()
     nodes: tuple = ()
     tasks: int = 0
+    names: tuple = ()   # of this machine
+
+    def is_here(self, host):
+        """Whether a host is this machine: by its name, or since an address of its own can be bound."""
+        if host in (*LOCAL, *self.names):
+            return True
+        try:
+            with socket.socket() as probe:
+                probe.bind((str(ipaddress.IPv4Address(host)), 0))
+                return True
+        except (OSError, ValueError):
+            return False
 
 
 class Job(NamedTuple):
@@ -229,8 +243,9 @@ def _places(named):
 
 
 def _hosts(where, around):
-    """What the launcher of MPI has to be told of hosts: nothing of one, unless it has others to choose from."""
-    return where if len(set(where)) > 1 or len(around.nodes) > 1 and where[0] not in LOCAL else ()
+    """What the launcher of MPI has to be told of hosts: nothing of this machine, unless it has others to choose from."""
+    several = len(set(where)) > 1 or len(around.nodes) > 1 and where[0] not in LOCAL
+    return where if several or not around.is_here(where[0]) else ()
 
 
 def _host(label):
@@ -251,7 +266,10 @@ def _refuse_twins(labels):
 
 
 def _first_port(told, environ):
-    return told.start_port or int(environ.get("FLAGS_START_PORT") or FIRST_PORT)
+    port = told.start_port or environ.get("FLAGS_START_PORT") or FIRST_PORT
+    if not str(port).isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(f"--start_port, FLAGS_START_PORT: expected a port, got {port!r}")
+    return int(port)
 
 
 def expanded(nodelist):
@@ -263,5 +281,7 @@ def expanded(nodelist):
             continue
         for part in inside.split(","):
             low, _, high = part.partition("-")
+            if not (low.isdecimal() and (high or low).isdecimal()):
+                raise EnvironmentProblem(f"SLURM_JOB_NODELIST={nodelist}: expected names like n[1-4,7], got {part!r} in it")
             names += [f"{prefix}{number:0{len(low)}d}{suffix}" for number in range(int(low), int(high or low) + 1)]
     return tuple(names)

@@ -13,8 +13,10 @@ DEVICES = "/dev"
 def around(environ, devices=DEVICES):
     """The Allocation that the variables and this machine's device files describe."""
     nodes = expanded(environ.get("SLURM_JOB_NODELIST", "")) if environ.get("SLURM_JOB_ID") else ()
+    name = os.uname().nodename
     tasks = environ.get("SLURM_NTASKS", "") if nodes else ""
-    return Allocation(cores(), gpus(environ, devices), nodes, int(tasks) if tasks.isdecimal() else 0)
+    return Allocation(cores(), gpus(environ, devices), nodes, int(tasks) if tasks.isdecimal() else 0,
+                      (name, name.partition(".")[0]))
 
 
 def gpus(environ, devices=DEVICES):

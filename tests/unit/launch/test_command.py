@@ -38,7 +38,11 @@ def line(words, found, around=Allocation(8), environ=()):
     ("--ips 10.0.0.1 --nproc_per_node 2", MPICH_5, 8, "mpiexec -np 2 PROGRAM"),
 ))
 def test_a_job_on_one_machine(words, found, cores, made):
-    assert line(words, found, Allocation(cores)) == made
+    assert line(words, found, Allocation(cores, names=("10.0.0.1",))) == made
+
+
+def test_a_job_on_one_other_machine():
+    assert line("--ips 10.0.0.1 --nproc_per_node 2", MPICH_5, Allocation(8)) == "mpiexec -hosts 10.0.0.1:2 -np 2 PROGRAM"
 
 
 @pytest.mark.parametrize("words, found, made", (

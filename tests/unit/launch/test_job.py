@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.errors import EnvironmentProblem, NotBuilt, UsageError
 from fleet_mpi.launch.job import COLLECTIVE, MPI, PS, Allocation, expanded, parse
 
 
@@ -33,7 +33,7 @@ from fleet_mpi.launch.job import COLLECTIVE, MPI, PS, Allocation, expanded, pars
     ("--heter_workers= --heter_worker_num 0 --elastic_level -1 --gpus 0 train.py", COLLECTIVE, 1, 0, "train.py"),
 ))
 def test_words_make_a_job_on_this_machine(words, kind, ranks, servers, script):
-    job = parse(words.split())
+    job = parse(words.split(), Allocation(names=("10.0.0.1", "10.0.0.7")))
     assert (job.kind, job.ranks, job.servers, job.script) == (kind, ranks, servers, tuple(script.split()))
     assert job.hosts == () and len(job.worker_labels) in (0 if kind == MPI else ranks - servers,)
 
@@ -149,3 +149,20 @@ def test_a_mode_that_is_not_built_is_refused():
     ("", ""), ("n1", "n1"), ("n[1-3]", "n1 n2 n3"), ("n[1,3-4],m", "n1 n3 n4 m"), ("gpu[08-10]x,k2", "gpu08x gpu09x gpu10x k2")))
 def test_slurms_short_lists_of_nodes(short, names):
     assert expanded(short) == tuple(names.split())
+
+
+@pytest.mark.parametrize("host, is_here", (
+    ("localhost", True), ("127.0.0.1", True), ("127.0.0.9", True), ("own.name", True), ("192.0.2.1", False), ("a", False)))
+def test_a_host_is_this_machine_by_name_or_address(host, is_here):
+    assert Allocation(names=("own.name",)).is_here(host) == is_here
+
+
+@pytest.mark.parametrize("words, environ", (("--start_port 99999999", {}), ("", {"FLAGS_START_PORT": "abc"})))
+def test_what_is_no_port_is_refused(words, environ):
+    with pytest.raises(UsageError, match="--start_port, FLAGS_START_PORT: expected a port, got"):
+        parse([*words.split(), "--gpus", "0", "train.py"], environ=environ)
+
+
+def test_a_list_of_nodes_that_makes_no_sense_is_refused():
+    with pytest.raises(EnvironmentProblem, match=r"SLURM_JOB_NODELIST=n\[a-b\]: expected names like"):
+        expanded("n[a-b]")
