@@ -15,7 +15,7 @@ WIDTH, STEP_COUNT = 50_000, 10
 def test_a_job_over_two_hosts_trains_over_the_network_to_the_bits_of_one_host(hosts, tmp_path, ranks_per_host, words):
     def argv(kind):
         return [STEPS, "--width", WIDTH, "--steps", STEP_COUNT, "--model-dir", tmp_path / kind / "model", "--result-dir",
-                tmp_path / kind / "result", *words]
+                tmp_path / kind / "result", "--stacks-after", 90, *words]  # a job that hangs shows where
 
     before = hosts.crossed()
     over_two = run_job(None, argv("two"), via="command", python=hosts.command(ranks_per_host), cwd=tmp_path, timeout=120,

@@ -5,6 +5,7 @@ bits as one that was not. ``--collective``: without servers.
 """
 
 import argparse
+import faulthandler
 import hashlib
 import sys
 import time
@@ -21,6 +22,8 @@ from fleet_mpi.paddle.distributed import fleet
 def main():
     """Train, or serve."""
     options = parse()
+    if options.stacks_after:
+        faulthandler.dump_traceback_later(options.stacks_after)
     preemption.watch()
     paddle.enable_static()
     fleet.init(is_collective=options.collective)
@@ -83,6 +86,7 @@ def parse():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--width", type=int, default=4, help="parameters, but for the bias")
+    parser.add_argument("--stacks-after", type=float, default=0, help="seconds; where every thread is then goes to stderr")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps, unless resumed")
     parser.add_argument("--model-dir", required=True)
     parser.add_argument("--result-dir", required=True)
