@@ -8,17 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from fleet_mpi import arrays, cluster, notices, settings
+from fleet_mpi import arrays, cluster, settings
 from fleet_mpi.arrays import Rows
-from fleet_mpi.collective import shared_memory
+from fleet_mpi.collective import choosing, shared_memory
 from fleet_mpi.collective.buckets import FlatGradients, size_of
-from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
-from fleet_mpi.collective.device_reducers import reducers_for
-from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.group import Group
-from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.collective.presence import Presence
-from fleet_mpi.errors import EnvironmentProblem, UsageError
+from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import agreement
 from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.program.frame import Clock
@@ -27,7 +23,6 @@ from fleet_mpi.ranks.by_hand import refusal
 from fleet_mpi.transpile.collective import CollectivePlan
 
 SESSION = "@COLLECTIVE@"  # the variable of a scope that holds its session
-EXACT_UP_TO = 8           # ranks: beyond, the library's order unless the setting says otherwise
 MUST_AGREE = "FLEET_MPI_ALLREDUCE", "FLEET_MPI_SHARED_MEMORY"
 _groups = {}              # this process's, by the number of communicators: they are few, and kept
 
@@ -65,13 +60,13 @@ class Session:
                 self.scope.var(name).put(view)
 
     def _module(self):
-        for name in self.flat_sources():
+        for name in self._sources():
             array = self.scope.array(name)
             if array is not None:
                 return arrays.module_of(array)
         return np
 
-    def flat_sources(self):
+    def _sources(self):
         """The parameters of the gradients, or of what is sent instead."""
         return [one.name.partition("@")[0] for one in self.plan.gradients]
 
@@ -142,7 +137,7 @@ def connect(plan, scope, group=None):
         if group is None:
             group = _join(plan)
         known = holder.value.by_plan[id(plan)] = Session(plan, holder.scope, group,
-                                                           partial(_reducers, plan, group))
+                                                           partial(choosing.choose, plan, group))
     holder.value.current = known
     return known
 
@@ -192,73 +187,6 @@ def _agree(plan, joined):
             error = UsageError(f"worker {number} and worker 0 do not run the same job: {differ}")
             error.told_elsewhere = joined.index > 0
             raise error
-
-
-def _reducers(plan, group, xp):
-    """What sums buckets of ``xp``'s arrays, one per communicator; said at start which."""
-    if group.size == 1:
-        return [_Alone()]
-    chosen = settings.get("FLEET_MPI_ALLREDUCE") or ("exact" if group.size <= EXACT_UP_TO else "fast")
-    if plan.options.half:
-        chosen = _for_half(chosen, group)
-    nodes = _nodes(plan.options, group, chosen)
-    if chosen == "exact":
-        made = [ByNodeAllReduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
-    elif chosen == "fast":
-        made = group.library_reducers()
-    elif chosen == "nccl":
-        made = []
-    else:
-        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={chosen}: expected exact, fast or nccl")
-    made = reducers_for(xp, chosen, made, group)
-    if group.index == 0:
-        count = len(plan.gradients)
-        notices.log().info("all-reduce: %s, %d workers. Find all_reduce operators: %d. To make the speed faster, some "
-                           "all_reduce ops are fused during training, after fusion, the number of all_reduce ops is %d.",
-                           _order(chosen, nodes), group.size, count, len(plan.buckets))
-    return [HalfAllReduce(one) for one in made] if plan.options.half else made
-
-
-def _order(chosen, nodes):
-    if chosen != "exact":
-        return "fast (in the library's order)" if chosen == "fast" else "nccl (in NCCL's order)"
-    return f"exact (within {len(nodes)} nodes, then between them)" if nodes else "exact (in rank order)"
-
-
-def _nodes(options, group, chosen):
-    """The workers of each node, where sums are made by node; None where they are not, said why at start."""
-    if not options.by_node:
-        return None
-    nodes = nodes_of(group.hosts, options.node_ranks)
-    why = "all workers are on one node" if len(nodes) == 1 else "the MPI library arranges its sums itself"
-    if len(nodes) > 1 and chosen == "exact":
-        return nodes
-    if group.index == 0:
-        notices.log().info("hierarchical all-reduce is off: %s", why)
-    return None
-
-
-def _for_half(chosen, group):
-    """float16 is summed in rank order always: MPI has no such type, and as float32 it would save nothing."""
-    if chosen == "fast" and group.index == 0:
-        notices.log().info("fp16_allreduce: the MPI library does not sum float16; it is summed in rank order instead")
-    return "exact" if chosen == "fast" else chosen
-
-
-class _Alone:
-    """One worker: the sum is there."""
-
-    def start(self, array):
-        """Over at once."""
-        return self
-
-    def advance(self):
-        """Nothing to do."""
-        return False
-
-    def is_over(self):
-        """Always."""
-        return True
 
 
 CollectivePlan.connect = staticmethod(connect)

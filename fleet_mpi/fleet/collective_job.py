@@ -10,6 +10,7 @@ from fleet_mpi.fleet import collective_strategy, strategy
 from fleet_mpi.program.compiled import GradientScaleStrategy
 from fleet_mpi.program.sync_batch_norm import synchronise_batch_norm
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite, rewrite_for_local_sgd
+from fleet_mpi.transpile.collective_modes import COLLECTIVE_MODES
 from fleet_mpi.transpile.local_sgd import Schedule
 
 
@@ -68,8 +69,8 @@ def schedule_of(chosen):
 
 
 def _schedule_of_1x(chosen):
-    if chosen.collective_mode not in (None, "grad_allreduce", "local_sgd"):
-        raise UsageError(f"DistributedStrategy.collective_mode: expected grad_allreduce or local_sgd, got "
+    if chosen.collective_mode not in (None, *COLLECTIVE_MODES):
+        raise UsageError(f"DistributedStrategy.collective_mode: expected {' or '.join(COLLECTIVE_MODES)}, got "
                          f"{chosen.collective_mode!r}")
     is_local = chosen.collective_mode == "local_sgd"
     if is_local and chosen.mode != "collective" and not chosen.use_local_sgd:

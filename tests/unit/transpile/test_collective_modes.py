@@ -5,6 +5,8 @@ import pytest
 from fleet_mpi import fluid
 from fleet_mpi.errors import UnknownName, UsageError
 from fleet_mpi.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from fleet_mpi.parameter_server.agreement import difference
+from fleet_mpi.transpile.collective import Options, plan_of
 
 WORKERS = "127.0.0.1:6174,127.0.0.1:6175"
 
@@ -12,11 +14,15 @@ WORKERS = "127.0.0.1:6174,127.0.0.1:6175"
 @pytest.fixture
 def programs():
     """A minimised program and its startup program."""
+    return minimised(fluid.optimizer.SGD(0.1))
+
+
+def minimised(optimizer):
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
         loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
-        fluid.optimizer.SGD(0.1).minimize(loss)
+        optimizer.minimize(loss)
     return main, startup
 
 
@@ -74,3 +80,16 @@ def test_a_program_is_transpiled_once(programs):
     transpiled(programs, mode="nccl2")
     with pytest.raises(UsageError, match="transpiled before"):
         transpiled(programs, mode="nccl2")
+
+
+def test_workers_that_would_update_otherwise_are_told_apart():
+    def text(mu):
+        return plan_of(minimised(fluid.optimizer.Momentum(0.1, mu))[0], 2, 0).fingerprint()
+    assert not difference(text(0.9), text(0.9))
+    assert difference(text(0.5), text(0.9)).startswith("fc_0.b_0 (update) is momentum(mu=0.5")
+
+
+@pytest.mark.parametrize("wrong", (dict(comms=0), dict(fuse_mb=-1), dict(last_mb=-1)))
+def test_options_without_sense_are_refused(wrong):
+    with pytest.raises(UsageError, match="expected"):
+        Options(**wrong)

@@ -1,0 +1,77 @@
+"""What sums the buckets of a job: exact, fast or nccl, by node or not, as float16 or not; from settings and options."""
+
+from fleet_mpi import notices, settings
+from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
+from fleet_mpi.collective.device_reducers import reducers_for
+from fleet_mpi.collective.exact import ExactAllReduce
+from fleet_mpi.collective.half import HalfAllReduce
+from fleet_mpi.errors import EnvironmentProblem
+
+EXACT_UP_TO = 8  # ranks: beyond, the library's order unless the setting says otherwise
+
+
+def choose(plan, group, xp):
+    """Collective: what sums a plan's buckets of ``xp``'s arrays, one per communicator; said at start which."""
+    if group.size == 1:
+        return [_Alone()]
+    chosen = settings.get("FLEET_MPI_ALLREDUCE") or ("exact" if group.size <= EXACT_UP_TO else "fast")
+    if plan.options.half:
+        chosen = _for_half(chosen, group)
+    nodes = _nodes(plan.options, group, chosen)
+    if chosen == "exact":
+        made = [ByNodeAllReduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
+    elif chosen == "fast":
+        made = group.library_reducers()
+    elif chosen == "nccl":
+        made = []
+    else:
+        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={chosen}: expected exact, fast or nccl")
+    made = reducers_for(xp, chosen, made, group)
+    if group.index == 0:
+        count = len(plan.gradients)
+        notices.log().info("all-reduce: %s, %d workers. Find all_reduce operators: %d. To make the speed faster, some "
+                           "all_reduce ops are fused during training, after fusion, the number of all_reduce ops is %d.",
+                           _order(chosen, nodes), group.size, count, len(plan.buckets))
+    return [HalfAllReduce(one) for one in made] if plan.options.half else made
+
+
+def _order(chosen, nodes):
+    if chosen != "exact":
+        return "fast (in the library's order)" if chosen == "fast" else "nccl (in NCCL's order)"
+    return f"exact (within {len(nodes)} nodes, then between them)" if nodes else "exact (in rank order)"
+
+
+def _nodes(options, group, chosen):
+    """The workers of each node, where sums are made by node; None where they are not, said why at start."""
+    if not options.by_node:
+        return None
+    nodes = nodes_of(group.hosts, options.node_ranks)
+    why = "all workers are on one node" if len(nodes) == 1 else "the MPI library arranges its sums itself"
+    if len(nodes) > 1 and chosen == "exact":
+        return nodes
+    if group.index == 0:
+        notices.log().info("hierarchical all-reduce is off: %s", why)
+    return None
+
+
+def _for_half(chosen, group):
+    """float16 is summed in rank order always: MPI has no such type, and as float32 it would save nothing."""
+    if chosen == "fast" and group.index == 0:
+        notices.log().info("fp16_allreduce: the MPI library does not sum float16; it is summed in rank order instead")
+    return "exact" if chosen == "fast" else chosen
+
+
+class _Alone:
+    """One worker: the sum is there."""
+
+    def start(self, array):
+        """Over at once."""
+        return self
+
+    def advance(self):
+        """Nothing to do."""
+        return False
+
+    def is_over(self):
+        """Always."""
+        return True
