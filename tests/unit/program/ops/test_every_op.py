@@ -5,7 +5,10 @@ from pathlib import Path
 
 from checking import Case
 
-import fleet_mpi.distributed_ops  # noqa: F401  (enters its ops)
+import fleet_mpi.collective_layers  # noqa: F401  (enters its ops, as the next three do)
+import fleet_mpi.collective_ops  # noqa: F401
+import fleet_mpi.collective_strategies  # noqa: F401
+import fleet_mpi.distributed_ops  # noqa: F401
 from fleet_mpi.program import registry
 
 HERE = Path(__file__).parent
@@ -26,6 +29,13 @@ ELSEWHERE = {
     "distributed_lookup_table": "test_distributed_lookup.py",
     **dict.fromkeys(("send", "split_byref", "recv", "recv_rate", "send_barrier", "fetch_barrier", "fake_init",
                      "listen_and_serv"), "test_distributed_ops.py"),
+    **dict.fromkeys(("c_allreduce_sum", "c_allgather_rows", "c_broadcast", "c_sync_comm_stream"),
+                    "test_collective_session.py"),
+    **dict.fromkeys(("gen_nccl_id", "c_gen_nccl_id", "c_comm_init"), "transpile/test_collective_modes.py"),
+    **dict.fromkeys(("local_sgd_is_due", "local_sgd_adapt", "c_dgc_momentum", "sync_batch_norm"),
+                    "test_collective_strategies.py"),
+    **dict.fromkeys(("allreduce", "broadcast", "c_allgather", "c_reducescatter"),
+                    "../mpi/inside/test_collective_layers.py"),
 }
 
 
