@@ -10,7 +10,6 @@ import os
 import socket
 import statistics
 import subprocess
-import sys
 import time
 
 from benchmarks import mpi_ranks

@@ -10,6 +10,7 @@ from torch import distributed, nn
 from torch.nn import functional as F
 
 from benchmarks import ddp, inputs
+from benchmarks.torch_peer import linear
 
 
 def main(spec):
@@ -27,7 +28,7 @@ def training(width, batch, rank):
     batches, values = inputs.mlp(width, ddp.LAYERS, batch, rank)
     layers = []
     for number in range(ddp.LAYERS):
-        layers += [_linear(values[f"w{number}"], values[f"b{number}"]), nn.ReLU()]
+        layers += [linear(values[f"w{number}"], values[f"b{number}"]), nn.ReLU()]
     model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers[:-1]))
     optimizer = torch.optim.SGD(model.parameters(), lr=inputs.MLP_RATE)
     turn = itertools.cycle([(torch.from_numpy(x), torch.from_numpy(label[:, 0])) for x, label in batches])
@@ -40,14 +41,6 @@ def training(width, batch, rank):
         optimizer.step()
         return loss.item()
     return step
-
-
-def _linear(weight, bias):
-    made = nn.Linear(*weight.shape)
-    with torch.no_grad():
-        made.weight.copy_(torch.from_numpy(weight).T)
-        made.bias.copy_(torch.from_numpy(bias))
-    return made
 
 
 if __name__ == "__main__":

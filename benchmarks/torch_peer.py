@@ -20,7 +20,7 @@ def set_threads(count):
 def fit_a_line(batch, rate=0.001):
     """Linear regression with mean squared error and SGD."""
     batches, values = inputs.fit_a_line(batch)
-    model = _linear(values["w"], values["b"])
+    model = linear(values["w"], values["b"])
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     return _stepper(batches, model, F.mse_loss, optimizer)
 
@@ -61,7 +61,8 @@ def _tensor(value):
     return tuple(map(_tensor, value)) if isinstance(value, tuple) else torch.from_numpy(value)
 
 
-def _linear(weight, bias):
+def linear(weight, bias):
+    """A layer with these values."""
     made = nn.Linear(*weight.shape)
     with torch.no_grad():
         made.weight.copy_(torch.from_numpy(weight).T)
@@ -77,8 +78,8 @@ class _WideAndDeep(nn.Module):
     def __init__(self, values):
         super().__init__()
         self.table = nn.Embedding.from_pretrained(torch.from_numpy(values["table"]), freeze=False, sparse=True)
-        self.wide = _linear(values["wide_w"], values["wide_b"])
-        deep = [_linear(values[f"w{i}"], values[f"b{i}"]) for i in range(4)]
+        self.wide = linear(values["wide_w"], values["wide_b"])
+        deep = [linear(values[f"w{i}"], values[f"b{i}"]) for i in range(4)]
         self.deep = nn.Sequential(deep[0], nn.ReLU(), deep[1], nn.ReLU(), deep[2], nn.ReLU(), deep[3])
 
     def forward(self, x):
@@ -125,7 +126,7 @@ class _ResNet(nn.Module):
         self.first = _Unit(first, values)
         named = itertools.groupby(rest, lambda conv: conv.name.partition("_")[0])
         self.blocks = nn.Sequential(*(_Block(list(convs), values) for _, convs in named))
-        self.last = _linear(values["fc_0.w_0"], values["fc_0.b_0"])
+        self.last = linear(values["fc_0.w_0"], values["fc_0.b_0"])
 
     def forward(self, x):
         x = F.max_pool2d(F.relu(self.first(x), inplace=True), 3, 2, 1)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -15,6 +16,14 @@ os.environ.setdefault("FLEET_MPI_SEED", "20")
 # No deadline: the machine is shared, and a kernel may be compiled in an example. The same examples at every run.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("suite")
+
+
+STARTING_JOBS = {Path(__file__).parent / folder for folder in ("mpi", "hosts", "slurm")}
+
+
+def pytest_collection_modifyitems(items):
+    """Jobs come last: the other tests compile kernels, and numba's cache is not made for ranks that do so at once."""
+    items.sort(key=lambda item: bool(STARTING_JOBS.intersection(item.path.parents)))
 
 
 @pytest.fixture(autouse=True)

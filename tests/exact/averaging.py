@@ -62,7 +62,7 @@ class Averaging:
             if not given:
                 break
             for position, grad in enumerate(self.gradients.values()):
-                self._hand_over(grad, mean([found[position] for found in given]))
+                self._hand_over(grad, self._combined([found[position] for found in given]))
             self.executor.run(self.update, scope=self.scope)
             if self.made.scheduler is not None:
                 self.made.scheduler.step()
@@ -71,7 +71,14 @@ class Averaging:
         executor, scope = self.workers[number]
         found = executor.run(self.forward, feed=feed_of(self.forward, number, step), scope=scope,
                              fetch_list=list(self.gradients.values()), return_numpy=False)
-        return [merge(one) if isinstance(one, Rows) else np.array(one) for one in found]
+        return [self._kept_rows(one) if isinstance(one, Rows) else np.array(one) for one in found]
+
+    def _kept_rows(self, rows):
+        return merge(rows)
+
+    def _combined(self, parts):
+        """What the update is made with, of the workers' gradients of one variable."""
+        return mean(parts)
 
     def _hand_over(self, name, grad):
         holder = self.scope.var(name)

@@ -5,12 +5,11 @@ its own over a loopback network; ``Replay`` gives the gradients of single batche
 strategy's formula says.
 """
 
-import threading
 from typing import NamedTuple
 
 import numpy as np
+from threads_as_workers import as_workers
 
-from fleet_mpi.collective.group import Group
 from fleet_mpi.collective_session import connect
 from fleet_mpi.fleet.application import applied
 from fleet_mpi.fleet.collective_job import options_of, rewrite_for
@@ -38,7 +37,7 @@ class Worker:
     """One worker after training: its scope, and what it fetched at each step."""
 
     def __init__(self):
-        self.scope, self.fetched, self.first, self.error = Scope(), [], {}, None
+        self.scope, self.fetched, self.first = Scope(), [], {}
 
     def values(self, job):
         """{trainable parameter: its value}."""
@@ -72,25 +71,9 @@ def train(job, feeds, fetches=(), lanes=1, watch=None):
     """
     networks = [Network(watch) for _ in range(lanes)]
     workers = [Worker() for _ in feeds[0]]
-    threads = [threading.Thread(target=_survived, daemon=True, args=(
-        worker, job, Group(number, [one.transport(number) for one in networks], len(workers)),
-        [step[number] for step in feeds], fetches)) for number, worker in enumerate(workers)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads) and not any(worker.error for worker in workers):
-        for thread in threads:
-            thread.join(0.02)
-    for worker in workers:
-        if worker.error is not None:
-            raise worker.error
+    as_workers(len(workers), networks, lambda group: work(
+        workers[group.index], job, group, [step[group.index] for step in feeds], fetches))
     return workers, networks
-
-
-def _survived(worker, *arguments):
-    try:
-        work(worker, *arguments)
-    except BaseException as error:
-        worker.error = error
 
 
 def work(worker, job, group, feeds, fetches=(), place=None):

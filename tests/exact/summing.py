@@ -7,7 +7,6 @@ ops run once. Nothing of the collective part is used.
 
 import numpy as np
 from averaging import Averaging
-from cells import feed_of
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.types import Role
@@ -24,24 +23,10 @@ class Summing(Averaging):
         grad = block.ops[place].output_arg_names[0]
         block._insert_op(place + 1, "scale", {"X": [grad]}, {"Out": [grad]}, {"scale": 1.0 / workers})
 
-    def run(self):
-        """All steps."""
-        for step in range(self.cell.steps):
-            given = [self._gradients(number, step) for number in range(len(self.workers))]
-            for position, grad in enumerate(self.gradients.values()):
-                self._hand_over(grad, self._total([found[position] for found in given]))
-            self.executor.run(self.update, scope=self.scope)
-            if self.made.scheduler is not None:
-                self.made.scheduler.step()
+    def _kept_rows(self, rows):
+        return Rows(rows.ids.copy(), rows.values.copy(), rows.height)
 
-    def _gradients(self, number, step):
-        executor, scope = self.workers[number]
-        found = executor.run(self.forward, feed=feed_of(self.forward, number, step), scope=scope,
-                             fetch_list=list(self.gradients.values()), return_numpy=False)
-        return [Rows(one.ids.copy(), one.values.copy(), one.height) if isinstance(one, Rows) else np.array(one)
-                for one in found]
-
-    def _total(self, parts):
+    def _combined(self, parts):
         if isinstance(parts[0], Rows):
             return Rows(np.concatenate([one.ids for one in parts]), np.concatenate([one.values for one in parts]),
                         parts[0].height)

@@ -1,11 +1,9 @@
 """A cell trained by workers without servers, over loopback or MPI: the training, and what a worker keeps in the end."""
 
-import threading
-
 from building import from_scratch
 from cells import built, feed_of
+from threads_as_workers import as_workers
 from fleet_mpi import collective_session
-from fleet_mpi.collective.group import Group
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.scope import Scope
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite
@@ -55,22 +53,7 @@ def over_loopback(cell, workers, **options):
     """([Together of each worker], [network of each lane]) after a cell was trained by threads."""
     jobs = [Together(cell, workers, **options) for _ in range(workers)]
     networks = [Network() for _ in range(options.get("comms", 1))]
-    errors = []
-
-    def work(number):
-        group = Group(number, [network.transport(number) for network in networks], workers)
-        try:
-            jobs[number].work(group)
-        except BaseException as error:
-            errors.append(error)
-    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(workers)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads) and not errors:
-        for thread in threads:
-            thread.join(0.02)
-    if errors:
-        raise errors[0]
+    as_workers(workers, networks, lambda group: jobs[group.index].work(group))
     return jobs, networks
 
 

@@ -1,18 +1,11 @@
-"""Two hosts for the tests of this folder; they come last, with the others that start jobs."""
+"""Two hosts for the tests of this folder."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for host_network, which no other folder needs
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """The rest of the suite first: it compiles kernels, and numba's cache is not made for ranks that do so at once."""
-    items.sort(key=lambda item: HERE in item.path.parents)
+sys.path.insert(0, str(Path(__file__).parent))  # for host_network, which no other folder needs
 
 
 @pytest.fixture(scope="module")

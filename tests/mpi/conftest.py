@@ -1,4 +1,4 @@
-"""The tests that start MPI jobs come last, and are no tests that run in ranks themselves."""
+"""The tests of this folder start MPI jobs, and are no tests that run in ranks themselves."""
 
 from pathlib import Path
 
@@ -22,12 +22,8 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """The rest of the suite first: it compiles kernels, and numba's cache is not made for ranks that do so at once.
-
-    pytest-mpi takes the name of this folder for its mark; the skip that it put on unmarked tests is taken off.
-    """
+    """pytest-mpi takes the name of this folder for its mark; the skip that it put on unmarked tests is taken off."""
     for item in items:
         if HERE in item.path.parents and item.get_closest_marker("mpi") is None:
             item.own_markers[:] = [mark for mark in item.own_markers
                                    if mark.kwargs.get("reason") != "need --with-mpi option to run"]
-    items.sort(key=lambda item: HERE in item.path.parents)

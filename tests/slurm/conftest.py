@@ -1,4 +1,4 @@
-"""A Slurm for the tests of this folder, started once; they come last, with the others that start jobs."""
+"""A Slurm for the tests of this folder, started once."""
 
 import shutil
 import sys
@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for slurm_cluster, which no other folder needs
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """The rest of the suite first: it compiles kernels, and numba's cache is not made for ranks that do so at once."""
-    items.sort(key=lambda item: HERE in item.path.parents)
+sys.path.insert(0, str(Path(__file__).parent))  # for slurm_cluster, which no other folder needs
 
 
 @pytest.fixture(scope="session")

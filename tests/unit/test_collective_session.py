@@ -1,18 +1,16 @@
 """Workers without servers come to the bits of one process that sums, whatever way their gradients take."""
 
-import threading
-
 import numpy as np
 import pytest
 from averaging import differences, digest, plain
 from building import from_scratch
 from cells import CELLS, feed_of
 from summing import summed
+from threads_as_workers import as_workers
 from together import Together, over_loopback, ways
 
 import fleet_mpi.fluid as fluid
 from fleet_mpi.collective import exact
-from fleet_mpi.collective.group import Group
 from fleet_mpi.collective_session import connect, session_of
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.executor import Executor
@@ -103,22 +101,7 @@ WORKERS = 2
 
 def in_step(work):
     """Run ``work(group)`` as every worker; returns what each returned."""
-    network, found, errors = Network(), [None] * WORKERS, []
-
-    def run(number):
-        try:
-            found[number] = work(Group(number, [network.transport(number)], WORKERS))
-        except BaseException as error:
-            errors.append(error)
-    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(WORKERS)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads) and not errors:
-        for thread in threads:
-            thread.join(0.02)
-    if errors:
-        raise errors[0]
-    return found
+    return as_workers(WORKERS, [Network()], work)
 
 
 class Script:
