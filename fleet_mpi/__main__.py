@@ -16,7 +16,8 @@ from fleet_mpi.paddle.standing_in import named_in, stand_in
 from fleet_mpi.ranks import ending
 
 USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]\n" \
-        "       python -m fleet_mpi plan --help\n       python -m fleet_mpi doctor --help"
+        "       python -m fleet_mpi plan --help\n       python -m fleet_mpi doctor --help\n" \
+        "       python -m fleet_mpi names --help"
 ABOUT = """Runs a training script written for paddle.fluid (1.x) or paddle (2.x) on fleet_mpi, unchanged.
 Under MPI: mpirun -np N python -m fleet_mpi SCRIPT.py"""
 
@@ -34,7 +35,7 @@ def main(argv=None):
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help"):
         return _help(asked=bool(argv))
-    if argv[0] in ("plan", "doctor") and not os.path.isfile(argv[0]):
+    if argv[0] in ("plan", "doctor", "names") and not os.path.isfile(argv[0]):
         return _command(argv[0])(argv[1:])
     cluster.guard_if_launched()
     stand_in()
@@ -67,6 +68,8 @@ def _command(name):
     # Imported here, since no script should wait for what only a command needs.
     if name == "plan":
         from fleet_mpi.launch import plan_command as command
+    elif name == "names":
+        from fleet_mpi.launch import names_command as command
     else:
         from fleet_mpi.launch import doctor as command
     return command.main

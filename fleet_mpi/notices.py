@@ -32,6 +32,20 @@ def once(key, text):
         log().warning(text)
 
 
+def speaks_for_job():
+    """Whether this process is rank 0 as its launcher counts, or has no launcher; known before MPI starts."""
+    return _is_first("PMIX_RANK", "PMI_RANK", "PALS_RANKID")
+
+
+def speaks_for_machine():
+    """As ``speaks_for_job``, of the ranks on this machine."""
+    return _is_first("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+
+
+def _is_first(*names):
+    return max(settings.get(name) for name in names) <= 0
+
+
 def stand_in(set_name, what, folder):
     """Say, once per set, that synthetic data takes the place of files that are not there."""
     once(("stand-in", set_name), f"{set_name}: no files under {folder}, using synthetic data ({what})")

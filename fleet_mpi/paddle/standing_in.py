@@ -12,17 +12,31 @@ import pkgutil
 import re
 import sys
 
-from fleet_mpi import notices
+from fleet_mpi import cluster, notices
 from fleet_mpi.errors import UnknownName, nearest
+from fleet_mpi.names import paddle as on_path
 
 
 def stand_in():
     """From now on, in this process, ``paddle`` is ours; one that is installed is shadowed, in one log line."""
-    if any(isinstance(finder, Finder) for finder in sys.meta_path):
-        return
-    if _installed():
-        notices.log().warning("a paddle is installed in this environment; fleet_mpi's names are used instead of it")
-    sys.meta_path.insert(0, Finder())
+    if not _stands_in():
+        if _installed() and notices.speaks_for_job():
+            notices.log().warning("a paddle is installed in this environment; fleet_mpi's names are used instead of it")
+        sys.meta_path.insert(0, Finder())
+
+
+def by_path(folder):
+    """``paddle``, found in this folder of ``sys.path`` by plain Python: ours from now on, in one line of the job."""
+    if not _stands_in():
+        if notices.speaks_for_job():
+            notices.log().info("paddle is fleet_mpi here (found in %s; python -m fleet_mpi names)", folder)
+        cluster.guard_if_launched()
+        sys.meta_path.insert(0, Finder())
+    return importlib.import_module("fleet_mpi.paddle")
+
+
+def _stands_in():
+    return any(isinstance(finder, Finder) for finder in sys.meta_path)
 
 
 # By name only: the launcher lies above this folder, and is imported by whoever asks for it.
@@ -114,6 +128,6 @@ def _nearest_module(fullname):
 
 def _installed():
     try:
-        return importlib.util.find_spec("paddle") is not None
+        return on_path.installed() is not None
     except (ImportError, ValueError):
         return False

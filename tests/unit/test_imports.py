@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[2] / "fleet_mpi"
 # From the lowest to the highest. A part imports itself and lower rows only, never a neighbour in its row.
 LAYERS = (
     {"__init__"},
-    {"errors"},
+    {"errors", "names"},
     {"settings", "arrays"},
     {"notices"},
     {"ranks"},

@@ -31,3 +31,12 @@ def test_a_script_that_configures_logging_does_not_double_the_lines(capfd):
 def test_an_unknown_log_level_is_named():
     with settings.override(FLEET_MPI_LOG="loud"), pytest.raises(EnvironmentProblem, match="loud"):
         notices._level()
+
+
+@pytest.mark.parametrize("variables, job, machine", (
+    ({}, True, True), ({"PMIX_RANK": 0, "OMPI_COMM_WORLD_LOCAL_RANK": 0}, True, True),
+    ({"PMIX_RANK": 2, "OMPI_COMM_WORLD_LOCAL_RANK": 0}, False, True), ({"PMI_RANK": 1, "MPI_LOCALRANKID": 1}, False, False),
+    ({"SLURM_LOCALID": 3}, True, False)), ids=str)
+def test_one_rank_speaks_for_a_job_or_a_machine(variables, job, machine):
+    with settings.override(**variables):
+        assert (notices.speaks_for_job(), notices.speaks_for_machine()) == (job, machine)
