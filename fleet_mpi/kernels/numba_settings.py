@@ -8,19 +8,40 @@ import time
 import numba
 from numba.core.caching import IndexDataCacheFile
 
+from fleet_mpi import notices
+from fleet_mpi.kernels.cache_folder import temporary_folder
+
 LEFT_OVER_S = 3600  # the code of another source; younger files may be those of a rank that compiles right now
 
 
 def compiled(function):
     """The function as a numba kernel, compiled at its first call and kept on disk."""
-    # nogil: communication and data threads go on while a kernel runs. cache: compiled once per machine.
-    # error_model numpy: no branch for division by zero, without it loops do not vectorise (Adam on
-    # 1 M floats: 2.7 ms -> 0.4 ms). No fastmath: sums must not depend on the compiler's mood.
-    kernel = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    try:
+        kernel = _compiler(cache=True)(function)
+    except RuntimeError as error:
+        if "no locator" not in str(error):
+            raise
+        kernel = _elsewhere(function)
     files = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if type(files) is IndexDataCacheFile:
         files.__class__ = SharedFiles
     return kernel
+
+
+def _compiler(cache):
+    # nogil: communication and data threads go on while a kernel runs. cache: compiled once per machine.
+    # error_model numpy: no branch for division by zero, without it loops do not vectorise (Adam on
+    # 1 M floats: 2.7 ms -> 0.4 ms). No fastmath: sums must not depend on the compiler's mood.
+    return numba.njit(nogil=True, cache=cache, error_model="numpy")
+
+
+def _elsewhere(function):
+    """The kernel of a function for which numba finds no folder that can be written to."""
+    folder = temporary_folder()
+    if folder is None:
+        return _compiler(cache=False)(function)
+    numba.config.CACHE_DIR = folder  # looked at first for all kernels from now on
+    return _compiler(cache=True)(function)
 
 
 class SharedFiles(IndexDataCacheFile):
@@ -33,7 +54,14 @@ class SharedFiles(IndexDataCacheFile):
     """
 
     def save(self, key, data):
-        """Keep the code of one version."""
+        """Keep the code of one version, if there is room."""
+        try:
+            self._save(key, data)
+        except OSError as error:
+            notices.once(("cache", error.errno), f"compiled kernels cannot be kept in {self._cache_path} ({error.strerror}): "
+                                                 f"the next start compiles them again")
+
+    def _save(self, key, data):
         base = self._index_name.removesuffix(".nbi")
         name = f"{base}.{hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()[:16]}.nbc"
         known = self._load_index()

@@ -21,7 +21,7 @@ import numpy as np
 import fleet_mpi
 from fleet_mpi.checkpoint.replacing import replacing
 from fleet_mpi.errors import EnvironmentProblem
-from fleet_mpi.kernels import threads
+from fleet_mpi.kernels import cache_folder, threads
 from fleet_mpi.launch import mpirun
 from fleet_mpi.program.places import why_no_gpu
 
@@ -141,14 +141,18 @@ def gpu():
 
 
 def cache():
-    """The folder where numba keeps compiled kernels, its kind of file system, and why it cannot be written to."""
+    """The folder where compiled kernels are kept, its kind of file system, why it cannot be written to, and whether it is
+    but a temporary one, since no other can be.
+    """
     try:
         from fleet_mpi.kernels.numba_elementary import _exp32
-
-        folder = _exp32.stats.cache_path
-    except (ImportError, RuntimeError) as error:  # RuntimeError: numba has found no folder at all
-        return {"cache": "", "cache_kind": "", "cache_problem": " ".join(str(error).split())}
-    return {"cache": folder, "cache_kind": kind_of_file_system(folder), "cache_problem": _why_not_writable(folder)}
+    except (ImportError, RuntimeError) as error:  # a numba that does not work
+        return {"cache": "", "cache_kind": "", "cache_problem": " ".join(str(error).split()), "is_temporary": False}
+    folder = _exp32.stats.cache_path
+    if folder is None:
+        return {"cache": "", "cache_kind": "", "cache_problem": "", "is_temporary": True}
+    return {"cache": folder, "cache_kind": kind_of_file_system(folder), "cache_problem": _why_not_writable(folder),
+            "is_temporary": cache_folder.is_used()}
 
 
 def _why_not_writable(folder):

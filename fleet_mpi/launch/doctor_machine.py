@@ -6,6 +6,7 @@ from fleet_mpi.launch.doctor_checks import FAIL, OK, WARN, Finding, named, srun_
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
 
 MB = 1 << 20
+_OWN_CACHE = "export NUMBA_CACHE_DIR=/tmp/numba-$USER (a folder of each host's own)"
 MUCH_LEFT_OVER = 100 * MB
 NETWORK = ("nfs", "lustre", "gpfs", "beegfs", "cifs", "smb", "ceph", "fuse.", "panfs", "afs", "9p", "glusterfs", "wekafs")
 
@@ -160,17 +161,29 @@ def cuda_aware(case):
 def cache_folder(case):
     """Whether kernels are compiled once, or at every start."""
     for facts in case.ranks:
-        if facts["cache_problem"]:
-            cure = "export NUMBA_CACHE_DIR=/tmp/numba-$USER (a folder of each host's own)"
-            where = f" {facts['cache']}" if facts["cache"] else ""
-            return Finding(WARN if where else FAIL, f"numba's cache{where} on {facts['host']} cannot be used: "
-                                                    f"{facts['cache_problem']}; every start compiles anew", cure)
+        finding = _cache_of(facts)
+        if finding is not None:
+            return finding
     kind = case.first["cache_kind"]
     nodes = max(len(case.hosts()), _whole(case.first.get("slurm", {}).get("SLURM_JOB_NUM_NODES", "1")))
     if kind.startswith(NETWORK) and nodes > 1:
         return Finding(WARN, f"numba's cache {case.first['cache']} is on {kind}, for {nodes} hosts at once: slow starts",
-                       "export NUMBA_CACHE_DIR=/tmp/numba-$USER (a folder of each host's own)")
+                       _OWN_CACHE)
     return Finding(OK, f"{case.first['cache']}{f' ({kind})' if kind else ''} can be written to")
+
+
+def _cache_of(facts):
+    """What is wrong with one rank's folder, or None."""
+    if facts["cache_problem"] and not facts["cache"]:
+        return Finding(FAIL, f"kernels cannot be compiled on {facts['host']}: {facts['cache_problem']}",
+                       "install numba again: pip install --force-reinstall numba")
+    if facts["cache_problem"]:
+        return Finding(WARN, f"numba's cache {facts['cache']} on {facts['host']} cannot be used: {facts['cache_problem']}; "
+                             f"every start compiles anew", _OWN_CACHE)
+    if facts["is_temporary"]:
+        kept = f"compiled kernels go to {facts['cache']}" if facts["cache"] else "every rank compiles anew at every start"
+        return Finding(WARN, f"neither the package nor ~/.cache on {facts['host']} can be written to: {kept}", _OWN_CACHE)
+    return None
 
 
 def rename(case):

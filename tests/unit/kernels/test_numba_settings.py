@@ -1,5 +1,6 @@
 """Compiled kernels are kept on disk, and ranks that write there at the same time never read each other's code."""
 
+import errno
 import itertools
 import os
 import threading
@@ -7,7 +8,7 @@ import threading
 import numba
 import numpy as np
 
-from fleet_mpi.kernels import numba_update
+from fleet_mpi.kernels import numba_settings, numba_update
 from fleet_mpi.kernels.numba_settings import SharedFiles, compiled
 
 STEPS = ("_load_index", "_save_data", "_load_index", "_save_index")
@@ -104,3 +105,28 @@ def test_the_packages_kernels_are_made_here():
 def test_without_a_compiler_the_function_stays(monkeypatch):
     monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
     assert compiled(doubled) is doubled
+
+
+def test_code_that_cannot_be_kept_runs_all_the_same(monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(SharedFiles, "_save_data", full)
+    values = np.ones(3)
+    compiled(doubled)(values)
+    compiled(doubled)(values)
+    assert values.tolist() == [4, 4, 4]
+    assert [line.partition(" (")[2] for line in capfd.readouterr().err.splitlines()] == [
+        "No space left on device): the next start compiles them again"]
+
+
+def test_where_no_folder_can_be_written_to_nothing_is_kept(monkeypatch):
+    monkeypatch.setattr(numba_settings, "temporary_folder", lambda: None)
+
+    def nowhere(*arguments):
+        raise OSError(errno.EROFS, "Read-only file system")
+    monkeypatch.setattr(numba.core.caching._CacheLocator, "ensure_cache_path", nowhere)
+    kernel, values = compiled(doubled), np.ones(2)
+    kernel(values)
+    assert values.tolist() == [2, 2] and kernel.stats.cache_path is None

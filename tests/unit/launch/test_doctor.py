@@ -35,8 +35,8 @@ def facts(rank=0, size=2, **changed):
             "machine_cores": 4, "quota": None, "threads": 2, "threads_problem": "", "blas": 4, "limits": {},
             "shm_problem": "", "shm_free": 1 << 30, "left_over": 0, "left_over_bytes": 0, "has_driver": False,
             "no_gpu": "cupy is not installed", "gpus": 0, "is_cuda_aware": False, "cuda_aware_by": "somebody says no",
-            "cache": "/env/cache", "cache_kind": "ext4", "cache_problem": "", "folder": "/run", "folder_kind": "ext4",
-            "is_torn": False, "rename_problem": "", "slurm": {}, "has_srun": False, "plugins": [], "broken": {},
+            "cache": "/env/cache", "cache_kind": "ext4", "cache_problem": "", "is_temporary": False, "folder": "/run",
+            "folder_kind": "ext4", "is_torn": False, "rename_problem": "", "slurm": {}, "has_srun": False, "plugins": [], "broken": {},
             "srun_problem": "",
             **changed}
 
@@ -180,7 +180,10 @@ def test_ranks_are_named_as_people_do(numbers, words):
     (machine.cache_folder, job({}), OK, "/env/cache (ext4) can be written to", ""),
     (machine.cache_folder, job({}, {"cache_problem": "Read-only"}), WARN, "/env/cache on here cannot be used: Read-only",
      "NUMBA_CACHE_DIR"),
-    (machine.cache_folder, job({"cache": "", "cache_problem": "no locator"}), FAIL, "no locator", "NUMBA_CACHE_DIR"),
+    (machine.cache_folder, job({"cache": "", "cache_problem": "no llvmlite"}), FAIL, "compiled on here: no llvmlite", "numba"),
+    (machine.cache_folder, job({}, {"cache": "/tmp/fleet_mpi-7", "is_temporary": True}), WARN,
+     "can be written to: compiled kernels go to /tmp/fleet_mpi-7", "NUMBA_CACHE_DIR"),
+    (machine.cache_folder, job({"cache": "", "is_temporary": True}), WARN, "every rank compiles anew", "NUMBA_CACHE_DIR"),
     (machine.cache_folder, job({"cache_kind": "nfs4"}), OK, "(nfs4) can be", ""),
     (machine.cache_folder, job({"cache_kind": "nfs4"}, {"host": "there"}), WARN, "on nfs4, for 2 hosts", "NUMBA_CACHE_DIR"),
     (machine.cache_folder, alone(cache_kind="lustre", slurm=BATCH), WARN, "on lustre, for 2 hosts", "NUMBA_CACHE_DIR"),
