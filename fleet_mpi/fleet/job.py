@@ -17,6 +17,7 @@ from fleet_mpi.program.scope import global_scope
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 from fleet_mpi.transpile.distributing import distribute, rewrite
 from fleet_mpi.transpile.mode_choice import COMMUNICATOR
+from fleet_mpi.transpile.print_log import log_placement, log_server, logged_ops
 from fleet_mpi.transpile.server_program import server_program, server_startup
 
 
@@ -57,12 +58,15 @@ class Job:
         self.distribution, updates = distribute(
             program, startup, config, self.endpoints, role.worker_num(), role.worker_index() if role.is_worker() else
             None, communicator=communicator)
+        log_placement(config, self.distribution)
         if role.is_server():
             index = role.server_index()
             self.main = server_program(self.distribution, index, updates, self.endpoints[index])
             self.startup = server_startup(self.distribution, index)
+            log_server(config, self.main, index)
         else:
-            rewrite(program, startup, self.distribution, connects_at_start)
+            with logged_ops(config.print_log and role.is_first_worker(), program, startup):
+                rewrite(program, startup, self.distribution, connects_at_start)
             self.distribution.loads_rest = self._load_rest
             self.main, self.startup = program, startup
 

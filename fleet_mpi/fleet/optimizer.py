@@ -3,7 +3,7 @@
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.application import applied
 from fleet_mpi.fleet.collective_job import CollectiveJob
-from fleet_mpi.fleet.job import Job
+from fleet_mpi.fleet.job import Job, config_of
 from fleet_mpi.fleet.selection import valid_strategy
 from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.program.program import default_main_program, default_startup_program
@@ -68,7 +68,14 @@ class FP16AllReduceOptimizer(Wrapper):
 
 
 class TranspilerOptimizer(DistributedOptimizer):
-    """With the argument list of the 1.x parameter-server fleet."""
+    """With the argument list of the 1.x parameter-server fleet, which has servers, whatever its strategy says."""
+
+    def __init__(self, fleet, optimizer, strategy):
+        super().__init__(fleet, optimizer, strategy)
+        mode = config_of(strategy)[0].mode
+        if mode != "pserver":
+            raise UsageError(f"distributed_optimizer: config.mode = {mode!r} means training without servers, this fleet has "
+                             f"them; leave the mode at 'pserver', or take the fleet of fluid.incubate.fleet.collective")
 
     def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
         """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""

@@ -5,12 +5,14 @@ place. Which process runs which program is known when it runs; until then nothin
 """
 
 import functools
+from numbers import Integral
 
-from fleet_mpi import cluster, settings
+from fleet_mpi import cluster, notices, settings
 from fleet_mpi.errors import UnknownName, UsageError, nearest
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.transpile.collective_modes import transpile_for_workers
 from fleet_mpi.transpile.distributing import distribute, rewrite
+from fleet_mpi.transpile.print_log import log_placement, log_server, logged_ops
 from fleet_mpi.transpile.server_program import server_program, server_startup
 
 DEFAULTS = dict(
@@ -20,6 +22,9 @@ DEFAULTS = dict(
     use_hierarchical_allreduce=False, hierarchical_allreduce_inter_nranks=0, collective_mode=None,
     # Ours: how delay compensation is weighed and bounded, and how many steps workers may be apart (None: no bound).
     dc_asgd_lambda=1.0, dc_asgd_adaptive=False, dc_asgd_bound=1.0, staleness=None)
+
+
+_SMALLEST_BLOCK = 8192  # the original's; smaller messages cost more than they balance
 
 
 class DistributeTranspilerConfig:
@@ -35,6 +40,8 @@ class DistributeTranspilerConfig:
             raise UsageError(f"{name}: expected True or False, got None")
         if name == "mode" and value not in ("pserver", "nccl2", "collective"):
             raise UsageError(f"mode: expected pserver, nccl2 or collective, got {value!r}")
+        if name == "min_block_size" and not (isinstance(value, Integral) and value >= _SMALLEST_BLOCK):
+            raise UsageError(f"min_block_size: expected a whole number, at least {_SMALLEST_BLOCK}, got {value!r}")
         self.__dict__[name] = value
 
 
@@ -73,8 +80,6 @@ class DistributeTranspiler:
 
     def __init__(self, config=None):
         self.config = config if config is not None else DistributeTranspilerConfig()
-        if self.config.min_block_size < 8192:
-            raise UsageError(f"min_block_size: at least 8192, got {self.config.min_block_size}")
         self.origin_program = None
 
     @also_in_the_oldest_form
@@ -94,14 +99,19 @@ class DistributeTranspiler:
         self.sync_mode = sync_mode and self.config.sync_mode
         self.current_endpoint = current_endpoint
         cluster.share_seed()
-        if not has_servers:
-            transpile_for_workers(self.config, self.origin_program, self.startup_program, trainers, trainer_id,
-                                  current_endpoint)
-            return
+        with logged_ops(self.config.print_log and notices.speaks_for_job(), self.origin_program, self.startup_program):
+            if has_servers:
+                self._transpile_for_servers(trainer_id, sync_mode)
+            else:
+                transpile_for_workers(self.config, self.origin_program, self.startup_program, trainers, trainer_id,
+                                      current_endpoint)
+
+    def _transpile_for_servers(self, trainer_id, sync_mode):
         _check_job(self.pserver_endpoints, self.trainers, trainer_id)
         self.distribution, self.updates = distribute(
             self.origin_program, self.startup_program, self.config, self.pserver_endpoints, self.trainers, trainer_id,
             sync_mode)
+        log_placement(self.config, self.distribution)
         rewrite(self.origin_program, self.startup_program, self.distribution)
 
     def get_trainer_program(self, wait_port=True):
@@ -112,7 +122,9 @@ class DistributeTranspiler:
     def get_pserver_program(self, endpoint):
         """The program of the server with this label; running it serves until the workers have left."""
         index = self._server(endpoint)
-        return server_program(self.distribution, index, self.updates, endpoint)
+        made = server_program(self.distribution, index, self.updates, endpoint)
+        log_server(self.config, made, index)
+        return made
 
     def get_pserver_programs(self, endpoint):
         """(program, startup program) of the server with this label."""

@@ -50,9 +50,8 @@ class Training:
             self.main, self.startup, self.scope, self.exe = main, startup, Scope(), fluid.Executor()
             if servers is not None:
                 chosen = DistributeTranspilerConfig()
-                for name, value in {"split_method": method, "slice_var_up": slice_up, "min_block_size": 10,
-                                    **config}.items():
-                    setattr(chosen, name, value)
+                # Past the rule for scripts: a small model shall be cut too.
+                vars(chosen).update({"split_method": method, "slice_var_up": slice_up, "min_block_size": 10, **config})
                 self.distribution, _ = distribute(main, startup, chosen, [f"h:{n}" for n in range(servers)], 1)
                 if load is not None:
                     self.distribution.loads = lambda server: distributed.load_server(

@@ -6,10 +6,12 @@ from collective_workers import build, same, strategy
 from collective_workers import train as train_workers
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.fleet.facade import CollectiveFleet
+from fleet_mpi.fleet.facade import CollectiveFleet, TranspilerFleet
 from fleet_mpi.fleet.optimizer import FP16AllReduceOptimizer
+from fleet_mpi.fleet.transpiler_strategies import StrategyFactory
 from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 
 
 def test_what_it_does_not_know_is_asked_of_the_optimizer_inside(loss):
@@ -42,3 +44,15 @@ def test_float16_gradients_travel_by_the_optimizer_too():
     jobs = [build(line, FP16AllReduceOptimizer(SGD(0.1)), None, 2), build(line, SGD(0.1), strategy(fp16_allreduce=True), 2)]
     assert all(job.plan.options.half for job in jobs)
     assert same(*(train_workers(job, batches(2, 2))[0][0].values(job) for job in jobs))
+
+
+@pytest.mark.parametrize("mode", ("nccl2", "collective"))
+@pytest.mark.parametrize("by_strategy", (False, True))
+def test_a_mode_without_servers_is_refused_by_the_fleet_that_has_them(mode, by_strategy):
+    config, fleet = DistributeTranspilerConfig(), TranspilerFleet()
+    config.mode = mode
+    fleet.init()
+    strategy = StrategyFactory.create_sync_strategy()
+    strategy.set_program_config(config)
+    with pytest.raises(UsageError, match=f"mode = '{mode}' means training without servers.*fleet.collective"):
+        fleet.distributed_optimizer(SGD(0.1), strategy if by_strategy else config)
