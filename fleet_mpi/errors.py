@@ -24,6 +24,10 @@ class EnvironmentProblem(FleetError, RuntimeError):
     exit_code = 3
 
 
+class StorageProblem(EnvironmentProblem, OSError):
+    """A file or folder cannot be written or read: a full disk, no permission, a file in the place of a folder."""
+
+
 class PeerLost(FleetError, RuntimeError):
     """Another rank has ended, or cannot be reached any more."""
 
@@ -40,6 +44,10 @@ class CheckpointDamaged(FleetError, ValueError):
     """A saved file is not what it should be."""
 
     exit_code = 6
+
+
+class CheckpointMissing(UsageError, FileNotFoundError):
+    """There is nothing to load at the given path."""
 
 
 class Diverged(FleetError, ArithmeticError):

@@ -12,8 +12,9 @@ import os
 import numpy as np
 
 from fleet_mpi.checkpoint import variables
-from fleet_mpi.checkpoint.inference_model import MODEL, model_for
-from fleet_mpi.checkpoint.replacing import replacing_together
+from fleet_mpi.checkpoint.inference_model import add_model, base_name, model_for
+from fleet_mpi.checkpoint.saved_files import SavedFiles
+from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.parameter_server.kept import Contents
@@ -28,8 +29,23 @@ def save_vars(whole, dirname, program, scope, predicate=is_persistable, filename
         whole: the worker's ``Whole``; none of its client's pushes may be under way.
         counters: the persistable variables that the servers' schedules keep.
     """
-    with replacing_together() as beside:
-        _write(beside, whole, dirname, choose(program, None, predicate), scope, filename, counters)
+    with saving_into(dirname) as save:
+        add_vars(save, whole, choose(program, None, predicate), scope, filename, counters)
+
+
+def add_vars(save, whole, chosen, scope, filename=None, counters=()):
+    """Let a save have variables, from the servers and from a worker's scope; the servers stand still meanwhile."""
+    kept = whole.contents.by_program_name(counters)
+    mine = {name: variables.value_in(scope, name) for name in chosen if name not in kept}
+
+    def values():
+        for name in chosen:
+            if name in kept:
+                yield name, whole.fetch_kept(kept[name]), ()
+            else:
+                yield name, mine[name].array, mine[name].lod_offsets
+    with whole.frozen():
+        variables.write_values(save, values(), filename)
 
 
 def save_inference_model(whole, dirname, feeded_var_names, target_vars, program, scope, model_filename=None,
@@ -39,11 +55,10 @@ def save_inference_model(whole, dirname, feeded_var_names, target_vars, program,
     Returns the names of the targets.
     """
     pruned, content, names = model_for(feeded_var_names, target_vars, program)
-    with replacing_together() as beside:
-        with beside(os.path.join(dirname, model_filename or MODEL)) as stream:
-            stream.write(content)
+    with saving_into(dirname) as save:
+        add_model(save, content, model_filename)
         if not program_only:
-            _write(beside, whole, dirname, choose(pruned, None, is_persistable), scope, params_filename)
+            add_vars(save, whole, choose(pruned, None, is_persistable), scope, base_name(params_filename))
     return names
 
 
@@ -53,25 +68,24 @@ def load_server(server, dirname, program=None, filename=None):
     ``program`` is the untranspiled one; it is needed where all variables are in one file. Every file is read whole
     and checked; CheckpointDamaged names the variables that are missing or do not fit.
     """
-    contents, wanted = Contents(server.description), {}
+    contents, wanted, files = Contents(server.description), {}, SavedFiles(dirname)
     saved = choose(program, None, is_persistable) if filename is not None else ()
     for name, kept in contents.by_program_name(server.snapshots.counters()).items():
         targets = _targets(server, contents, kept)
         # A rate that servers compute is computed before it is used: it may be missing.
         if targets and (kept.kind != "rate" or name in saved
-                        or filename is None and os.path.isfile(os.path.join(dirname, name))):
+                        or filename is None and files.has(name)):
             wanted[name] = kept, targets
-    wrong, stored = [], {}
+    wrong, stored = {}, {}
     for name, array, _ in variables.read_values(dirname, sorted(wanted), filename, saved):
-        kept, targets = wanted.pop(name)
-        different = list(variables.differences(name, *_shape_and_dtype(server, contents, kept), array))
-        wrong += different
-        if not different:
+        kept, targets = wanted[name]
+        wrong[name] = list(variables.differences(name, *_shape_and_dtype(server, contents, kept), array))
+        if not wrong[name]:
             stored |= _put(server, contents, kept, targets, array)
     variables.refuse_differences(dirname, wrong)
-    if wanted:
+    if wanted.keys() - wrong:
         raise CheckpointDamaged(f"{os.path.join(dirname, filename)}: the program that was saved has no "
-                                + ", ".join(sorted(wanted)[:20]))
+                                + ", ".join(sorted(wanted.keys() - wrong)[:20]))
     _check_numbers(dirname, stored)
 
 
@@ -81,9 +95,9 @@ def load_persistables(whole, dirname, program, scope, filename=None, counters=()
     chosen = choose(program, None, is_persistable)
     mine = [name for name in chosen if name in kept]
     # All is looked at before anything is changed; the files are read a second time for that, not kept in memory.
-    variables.refuse_differences(dirname, [
-        text for name, array, _ in variables.read_values(dirname, mine, filename, chosen)
-        for text in variables.differences(name, tuple(chosen[name].shape), chosen[name]._dtype, array)])
+    variables.refuse_differences(dirname, {
+        name: list(variables.differences(name, tuple(chosen[name].shape), chosen[name]._dtype, array))
+        for name, array, _ in variables.read_values(dirname, mine, filename, chosen)})
     load_rest(whole.contents, dirname, program, scope, filename, counters)
     stored = {}
     with whole.frozen():
@@ -101,20 +115,6 @@ def load_rest(contents, dirname, program, scope, filename=None, counters=()):
     rest = {name: var for name, var in chosen.items() if name not in kept}
     if rest:
         variables.put_values(scope, rest, variables.read_values(dirname, list(rest), filename, chosen), dirname)
-
-
-def _write(beside, whole, dirname, chosen, scope, filename, counters=()):
-    kept = whole.contents.by_program_name(counters)
-    mine = {name: variables.value_in(scope, name) for name in chosen if name not in kept}
-
-    def values():
-        for name in chosen:
-            if name in kept:
-                yield name, whole.fetch_kept(kept[name]), ()
-            else:
-                yield name, mine[name].array, mine[name].lod_offsets
-    with whole.frozen():
-        variables.write_values(beside, dirname, values(), filename)
 
 
 def _targets(server, contents, kept):

@@ -2,10 +2,12 @@
 
 import os
 
-from fleet_mpi.checkpoint.replacing import replacing
-from fleet_mpi.checkpoint.variables import is_persistable, load_vars, save_vars
-from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.checkpoint.saved_files import read_settled
+from fleet_mpi.checkpoint.transaction import saving_into
+from fleet_mpi.checkpoint.variables import add_vars, choose, is_persistable, put_values, values_of
+from fleet_mpi.errors import CheckpointMissing, UsageError
 from fleet_mpi.program.program import default_main_program, prune
+from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.serialize import parse, program_to_bytes
 from fleet_mpi.program.variable import Variable
 
@@ -20,11 +22,22 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     Returns the names of the targets.
     """
     pruned, content, names = model_for(feeded_var_names, target_vars, main_program)
-    with replacing(os.path.join(dirname, model_filename or MODEL)) as stream:
-        stream.write(content)
-    if not program_only:
-        save_vars(executor, dirname, pruned, predicate=is_persistable, filename=params_filename)
+    with saving_into(dirname) as save:
+        add_model(save, content, model_filename)
+        if not program_only:
+            add_vars(save, choose(pruned, None, is_persistable), base_name(params_filename))
     return names
+
+
+def add_model(save, content, model_filename=None):
+    """Let a save have the file of a model."""
+    with save.open(base_name(model_filename) or MODEL) as stream:
+        stream.write(content)
+
+
+def base_name(filename):
+    """A file of a model lies in its folder: as in the original, only the last part of its name counts."""
+    return filename and os.path.basename(filename)
 
 
 def model_for(feeded_var_names, target_vars, main_program=None):
@@ -40,14 +53,24 @@ def model_for(feeded_var_names, target_vars, main_program=None):
 
 def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None):
     """[program, names to feed, variables to fetch] of a saved model; its parameters go into the global scope."""
-    path = os.path.join(dirname, model_filename or MODEL)
-    if not os.path.isfile(path):
-        raise CheckpointDamaged(f"{path}: no such file; is {dirname!r} what save_inference_model wrote?")
-    with open(path, "rb") as stream:
-        program, extra = parse(stream.read())
-    load_vars(executor, dirname, program, predicate=is_persistable, filename=params_filename)
+    filename = base_name(params_filename)
+
+    def read(files):
+        program, extra = _read_model(files, base_name(model_filename) or MODEL)
+        chosen = choose(program, None, is_persistable)
+        yield program, extra, chosen, list(values_of(files, chosen, filename, chosen))
+    for program, extra, chosen, values in read_settled(dirname, read):
+        pass  # if the model is saved anew meanwhile, the last one counts
+    put_values(global_scope(), chosen, values, dirname)
     block = program.global_block()
     return [program, list(extra["feeds"]), [block.var(name) for name in extra["fetches"]]]
+
+
+def _read_model(files, name):
+    if not files.has(name):
+        raise CheckpointMissing(f"{os.path.join(files.folder, name)}: no such file; is {files.folder!r} what "
+                                f"save_inference_model wrote?")
+    return parse(files.read(name))
 
 
 def _require_fed(program, feeds, targets):

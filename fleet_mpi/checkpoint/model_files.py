@@ -6,21 +6,26 @@ original's format for several tensors in one file; ``<path>.pdmodel`` the progra
 
 import os
 
-from fleet_mpi.checkpoint.replacing import replacing
-from fleet_mpi.checkpoint.saving import load_vars, save_vars
-from fleet_mpi.checkpoint.variables import is_parameter, is_persistable
-from fleet_mpi.errors import CheckpointDamaged, NotBuilt, UsageError
+from fleet_mpi.checkpoint.saved_files import read_settled
+from fleet_mpi.checkpoint.saving import refuse_loading_to_servers, values_to_save
+from fleet_mpi.checkpoint.transaction import saving_into
+from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, put_values, values_of
+from fleet_mpi.errors import CheckpointMissing, NotBuilt, UsageError
+from fleet_mpi.program.scope import global_scope
 
 
 def save(program, model_path, protocol=None):
     """Write the three files; the second only where anything besides parameters persists."""
     folder, name = _split(model_path)
-    whole = program if program._distribution is None else program._distribution.origin
-    save_vars(None, folder, program, predicate=is_parameter, filename=name + ".pdparams")
-    if any(_is_other(var) for var in whole.list_vars()):
-        save_vars(None, folder, program, predicate=_is_other, filename=name + ".pdopt")
-    with replacing(os.path.join(folder, name + ".pdmodel")) as stream:
-        stream.write(whole.serialize_to_string())
+    values = values_to_save(program, "save")
+    if values is None:
+        return
+    with saving_into(folder) as save, values.at_one_moment():
+        values.add(save, predicate=is_parameter, filename=name + ".pdparams")
+        if any(_is_other(var) for var in values.program.list_vars()):
+            values.add(save, predicate=_is_other, filename=name + ".pdopt")
+        with save.open(name + ".pdmodel") as stream:
+            stream.write(values.program.serialize_to_string())
 
 
 def load(program, model_path, executor=None, var_list=None):
@@ -29,11 +34,16 @@ def load(program, model_path, executor=None, var_list=None):
         raise NotBuilt("load: var_list is not built; save single variables with io.save_vars and load them with "
                        "io.load_vars")
     folder, name = _split(model_path)
-    if not os.path.isfile(os.path.join(folder, name + ".pdparams")):
-        raise CheckpointDamaged(f"{model_path}.pdparams: no such file; is {model_path!r} what save() was given?")
-    load_vars(executor, folder, program, predicate=is_parameter, filename=name + ".pdparams")
-    if any(_is_other(var) for var in program.list_vars()):
-        load_vars(executor, folder, program, predicate=_is_other, filename=name + ".pdopt")
+    refuse_loading_to_servers(program, predicate=is_persistable)
+    params, others = (choose(program, None, predicate) for predicate in (is_parameter, _is_other))
+
+    def read(files):
+        if not files.has(name + ".pdparams"):
+            raise CheckpointMissing(f"{model_path}.pdparams: no such file; is {model_path!r} what save() was given?")
+        yield from values_of(files, params, name + ".pdparams", params)
+        if others:
+            yield from values_of(files, others, name + ".pdopt", others)
+    put_values(global_scope(), {**params, **others}, read_settled(folder, read), folder)
 
 
 def _is_other(var):

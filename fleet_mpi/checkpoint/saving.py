@@ -4,10 +4,12 @@ A worker's program is saved whole, with what the servers have of it, in the file
 workers' copies are the same thing, so worker 0 writes for all; others leave it to it.
 """
 
-import os
+import contextlib
 
 from fleet_mpi import notices, sessions
 from fleet_mpi.checkpoint import distributed, inference_model, variables
+from fleet_mpi.checkpoint.saved_files import SavedFiles
+from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.whole import Whole
@@ -27,14 +29,10 @@ def save_params(executor, dirname, main_program=None, filename=None):
 
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Save some variables of a program: those listed, or those for which ``predicate(var)`` holds."""
-    distribution = _distribution(main_program)
-    if distribution is None:
-        variables.save_vars(executor, dirname, main_program, vars, predicate, filename)
-        return
-    whole = whole_for_saving("saving")
-    if whole is not None:
-        distributed.save_vars(whole, dirname, distribution.origin, global_scope(), _chooser(vars, predicate), filename,
-                              distribution.counters())
+    values = values_to_save(main_program, "saving")
+    if values is not None:
+        with saving_into(dirname) as save:
+            values.add(save, vars, predicate, filename)
 
 
 def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
@@ -81,13 +79,59 @@ def load_params(executor, dirname, main_program=None, filename=None):
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Load some variables of a program; names every variable that is missing or does not fit."""
+    refuse_loading_to_servers(main_program, vars, predicate)
+    variables.load_vars(executor, dirname, main_program, vars, predicate, filename)
+
+
+def refuse_loading_to_servers(main_program, vars=None, predicate=None):
+    """UsageError where some of the variables meant are on servers."""
     distribution = _distribution(main_program)
     chosen = choose(main_program, vars, predicate) if distribution is not None else {}
     kept = sorted(name for name in chosen if name in distribution.recipes)
     if kept:
         raise UsageError(f"load_vars: {', '.join(kept[:5])} are on the servers: load all persistable variables together "
                          f"(load_persistables), or give init_server the folder")
-    variables.load_vars(executor, dirname, main_program, vars, predicate, filename)
+
+
+class ScopeValues:
+    """A program's values, where all of them are in the global scope."""
+
+    def __init__(self, program):
+        self.program = program
+
+    def at_one_moment(self):
+        """What is added within the block is of one moment."""
+        return contextlib.nullcontext()
+
+    def add(self, save, vars=None, predicate=None, filename=None):
+        """Let a save have some variables."""
+        variables.add_vars(save, choose(self.program, vars, predicate), filename)
+
+
+class ServerValues:
+    """A program's values, where the servers have some of them."""
+
+    def __init__(self, whole, distribution):
+        self.whole, self.distribution = whole, distribution
+        self.program = distribution.origin
+
+    def at_one_moment(self):
+        """Within the block the servers stand still."""
+        return self.whole.frozen()
+
+    def add(self, save, vars=None, predicate=None, filename=None):
+        """Let a save have some variables."""
+        chosen = choose(self.program, None, _chooser(vars, predicate))
+        distributed.add_vars(save, self.whole, chosen, global_scope(), filename, self.distribution.counters())
+
+
+def values_to_save(main_program, what):
+    """The values of a program, to be added to a save; None on the workers that leave saving to worker 0."""
+    distribution = _distribution(main_program)
+    if distribution is None:
+        return ScopeValues(main_program)
+    whole = whole_for_saving(what)
+    return None if whole is None else ServerValues(whole, distribution)
 
 
 def connected(what):
@@ -118,7 +162,8 @@ def _distribution(main_program):
 def _is_written(dirname, filename, distribution, kept):
     """Whether a folder has all that is not the servers' of a program."""
     own = [name for name in choose(distribution.origin, None, is_persistable) if name not in kept]
-    return all(os.path.isfile(os.path.join(dirname, name)) for name in ([filename] if filename else own))
+    files = SavedFiles(dirname)
+    return all(files.has(name) for name in ([filename] if filename else own))
 
 
 def _chooser(vars, predicate):

@@ -1,15 +1,16 @@
 """Saving and loading a program's variables: one file per variable, or one file for all.
 
-Files have the original's tensor format (tensor_file.py) and are replaced whole. Loading first reads and
-checks everything, then changes the scope: a checkpoint that does not fit changes nothing.
+Files have the original's tensor format (tensor_file.py) and are replaced together (transaction.py). Loading first reads
+and checks everything, then changes the scope: a checkpoint that does not fit changes nothing.
 """
 
 import os
 
 import numpy as np
 
-from fleet_mpi.checkpoint.replacing import replacing_together
+from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.tensor_file import read_tensor, read_tensors, write_tensor
+from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.errors import CheckpointDamaged, UsageError
 from fleet_mpi.program.ops.sparse_table import INDEX, KEYS, growing_variables
 from fleet_mpi.program.program import Program, default_main_program
@@ -57,22 +58,25 @@ def load_params(executor, dirname, main_program=None, filename=None):
 
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Save some variables of a program: those listed, or those for which ``predicate(var)`` holds."""
-    chosen, scope = choose(main_program, vars, predicate), global_scope()
-    tensors = [(name, value_in(scope, name)) for name in chosen]
-    with replacing_together() as beside:
-        write_values(beside, dirname, ((name, tensor.array, tensor.lod_offsets) for name, tensor in tensors), filename)
+    with saving_into(dirname) as save:
+        add_vars(save, choose(main_program, vars, predicate), filename)
 
 
-def write_values(beside, dirname, values, filename=None):
-    """Write (name, array, lod) tuples, in name order: a file each, or all into one; ``beside`` opens the files."""
-    os.makedirs(dirname, exist_ok=True)
+def add_vars(save, chosen, filename=None):
+    """Let a save have the values that variables have in the global scope."""
+    tensors = [(name, value_in(global_scope(), name)) for name in chosen]
+    write_values(save, ((name, tensor.array, tensor.lod_offsets) for name, tensor in tensors), filename)
+
+
+def write_values(save, values, filename=None):
+    """Write (name, array, lod) tuples, in name order: a file each, or all into one."""
     if filename is not None:
-        with beside(os.path.join(dirname, filename)) as stream:
+        with save.open(filename) as stream:
             for _, array, lod in values:
                 write_tensor(stream, array, lod)
         return
     for name, array, lod in values:
-        with beside(os.path.join(dirname, name)) as stream:
+        with save.open(name) as stream:
             write_tensor(stream, array, lod)
 
 
@@ -86,8 +90,8 @@ def put_values(scope, chosen, values, dirname):
     """Let a scope have (name, array, lod) tuples that were read from a folder, if all fit the variables chosen."""
     found = {name: (array, lod) for name, array, lod in values}
     growing = set().union(*(growing_variables(program) for program in {var.block.program for var in chosen.values()}))
-    refuse_differences(dirname, [text for name, (array, _) in found.items() for text in differences(
-        name, _shape(chosen[name], name in growing), chosen[name]._dtype, array)])
+    refuse_differences(dirname, {name: list(differences(name, _shape(chosen[name], name in growing), chosen[name]._dtype,
+                                                        array)) for name, (array, _) in found.items()})
     for name, (array, lod) in found.items():
         tensor = scope.var(name).get_tensor()
         tensor.set(array)
@@ -115,40 +119,46 @@ def value_in(scope, name):
 
 
 def read_values(dirname, names, filename=None, saved=None):
-    """Yield (name, array, lod) of some variables of a folder, one after the other.
+    """Yield (name, array, lod) of some variables of a folder, one after the other, all from one state of it.
 
-    Where they are all in one file, ``saved`` are the names of all that it holds.
+    Where they are all in one file, ``saved`` are the names of all that it holds. If the folder is saved to meanwhile,
+    names come again: the last values count.
     """
-    if filename is not None:
-        yield from _read_together(os.path.join(dirname, filename), set(names), sorted(saved))
-        return
-    refuse_missing(dirname, names)
-    for name in names:
-        with open(os.path.join(dirname, name), "rb") as stream:
-            array, lod = read_tensor(stream)
-            if stream.read(1):
-                raise CheckpointDamaged(f"{stream.name}: there is more in the file after the tensor")
-        yield name, array, lod
+    yield from read_settled(dirname, lambda files: values_of(files, names, filename, saved))
 
 
-def refuse_missing(dirname, names):
-    """Raise CheckpointDamaged where some of these variables have no file."""
-    missing = [name for name in names if not os.path.isfile(os.path.join(dirname, name))]
+def values_of(files, names, filename=None, saved=None):
+    """``read_values`` from one state of a folder, a ``SavedFiles``."""
+    if filename is None:
+        return _read_apart(files, list(names))
+    return _read_together(files, filename, set(names), sorted(saved))
+
+
+def _read_apart(files, names):
+    missing = [name for name in names if not files.has(name)]
     if missing:
-        raise CheckpointDamaged(f"{dirname}: no file for {len(missing)} of {len(names)} variables: "
+        raise CheckpointDamaged(f"{files.folder}: no file for {len(missing)} of {len(names)} variables: "
                                 + ", ".join(missing[:20]))
+    with files.refusing_changed(names):
+        for name in names:
+            with files.open(name) as stream:
+                array, lod = read_tensor(stream)
+                if stream.read(1):
+                    raise CheckpointDamaged(f"{stream.name}: there is more in the file after the tensor")
+                stream.require_whole()
+            yield name, array, lod
 
 
-def _read_together(path, wanted, saved):
-    if not os.path.isfile(path):
-        raise CheckpointDamaged(f"{path}: no such file")
+def _read_together(files, filename, wanted, saved):
     count = 0
-    with open(path, "rb") as stream:
+    with files.refusing_changed([filename]), files.open(filename) as stream:
         for count, (array, lod) in enumerate(read_tensors(stream), 1):
             if count <= len(saved) and saved[count - 1] in wanted:
                 yield saved[count - 1], array, lod
+        stream.require_whole()
     if count != len(saved):
-        raise CheckpointDamaged(f"{path}: holds {count} variables, the program asks for {len(saved)}")
+        raise CheckpointDamaged(f"{os.path.join(files.folder, filename)}: holds {count} variables, the program asks for "
+                                f"{len(saved)}")
 
 
 def differences(name, shape, dtype, array):
@@ -158,8 +168,9 @@ def differences(name, shape, dtype, array):
         yield f"{name}: program {dtype}{list(shape)}, file {array.dtype}{list(array.shape)}"
 
 
-def refuse_differences(dirname, wrong):
-    """Raise CheckpointDamaged with the words of ``differences``, if there are any."""
+def refuse_differences(dirname, found):
+    """Raise CheckpointDamaged with the words of ``differences``, by name, if there are any."""
+    wrong = [text for texts in found.values() for text in texts]
     if wrong:
         raise CheckpointDamaged(f"{dirname}: the saved variables do not fit this program: " + "; ".join(wrong[:20]))
 

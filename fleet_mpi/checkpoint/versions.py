@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+from fleet_mpi.checkpoint import storage
 from fleet_mpi.errors import UsageError
 
 _NAME = re.compile(r"step-(\d+)")
@@ -40,15 +41,21 @@ def save(folder, step, write, keep=2):
     made = Version(step, os.path.join(folder, f"step-{step}"))
     if not os.path.isdir(made.path):
         beside = os.path.join(folder, f".step-{step}.{secrets.token_hex(8)}.part")
-        os.makedirs(beside)
-        try:
-            write(beside)
-            os.rename(beside, made.path)
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
+        with storage.refusals("save into", folder):
+            _write(beside, write, made.path)
     _tidy(folder, keep)
     return made
+
+
+def _write(beside, write, path):
+    os.makedirs(beside)
+    try:
+        write(beside)
+        os.rename(beside, path)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    storage.sync_folders([os.path.dirname(path)])
 
 
 def _versions(folder):
@@ -62,7 +69,8 @@ def _versions(folder):
 def _tidy(folder, keep):
     """Remove old versions, and what a process that was killed while it wrote has left behind."""
     for old in _versions(folder)[:-keep]:
-        shutil.rmtree(old.path, ignore_errors=True)
+        # Half of a version must not look like one.
+        os.rename(old.path, os.path.join(folder, f".step-{old.step}.{secrets.token_hex(8)}.part"))
     for path in Path(folder).iterdir():
         if _UNFINISHED.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)

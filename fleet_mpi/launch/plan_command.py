@@ -85,9 +85,12 @@ def _saved(folder):
 
 def _files(folder):
     """Names of the variables that have a file; a name with a slash lies in a folder below."""
-    for below, _, names in os.walk(folder):
+    for below, folders, names in os.walk(folder):
+        # What saves keep for themselves.
+        folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
-            yield os.path.relpath(os.path.join(below, name), folder).replace(os.sep, "/")
+            if not name.startswith("."):
+                yield os.path.relpath(os.path.join(below, name), folder).replace(os.sep, "/")
 
 
 def _of_file(folder, name):

@@ -76,8 +76,8 @@ def say(text):
 
 
 def digest(folder):
-    """One number for all files of a folder."""
-    content = b"".join(path.name.encode() + path.read_bytes() for path in sorted(Path(folder).iterdir()))
+    """One number for all files of a folder but the manifest, in which saves have numbers."""
+    content = b"".join(path.name.encode() + path.read_bytes() for path in sorted(Path(folder).glob("[!.]*")))
     return hashlib.sha256(content).hexdigest()
 
 

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from fleet_mpi.checkpoint.replacing import replacing, replacing_together
+from fleet_mpi.checkpoint.replacing import replacing
 
 
 def test_the_file_appears_whole_when_the_block_ends(tmp_path):
@@ -69,25 +69,12 @@ def test_the_content_reaches_the_disk_before_the_name(tmp_path, monkeypatch):
     assert calls[:2] == ["fsync", "rename"]
 
 
-def test_files_replaced_together_appear_together(tmp_path):
-    paths = [tmp_path / "one", tmp_path / "sub" / "two"]
-    with replacing_together() as beside:
-        for path in paths:
-            with beside(path) as stream:
-                stream.write(path.name.encode())
-            assert not path.exists()
-    assert [path.read_bytes() for path in paths] == [b"one", b"two"]
-    assert sorted(os.listdir(tmp_path)) == ["one", "sub"]
-
-
-@pytest.mark.parametrize("error", (OSError, KeyboardInterrupt))
-def test_an_error_among_several_files_leaves_all_old_ones(tmp_path, error):
-    (tmp_path / "one").write_bytes(b"old")
-    with pytest.raises(error):
-        with replacing_together() as beside:
-            with beside(tmp_path / "one") as stream:
-                stream.write(b"new")
-            with beside(tmp_path / "two"):
-                raise error
-    assert (tmp_path / "one").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["one"]
+def test_what_a_killed_writer_left_goes_with_the_next_write_and_what_is_in_work_stays(tmp_path):
+    (tmp_path / f".weights.{'0' * 16}.part").write_bytes(b"half")
+    with replacing(tmp_path / "weights") as stream:
+        (living,) = set(os.listdir(tmp_path)) - {f".weights.{'0' * 16}.part"}
+        with replacing(tmp_path / "weights") as second:
+            second.write(b"second")
+        assert sorted(os.listdir(tmp_path)) == sorted([living, "weights"])
+        stream.write(b"first")
+    assert os.listdir(tmp_path) == ["weights"] and (tmp_path / "weights").read_bytes() == b"first"

@@ -7,6 +7,7 @@ import pytest
 from building import from_scratch
 
 from fleet_mpi import fluid, sessions
+from fleet_mpi.checkpoint import manifest
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.scope import Scope, global_scope, scope_guard
 
@@ -49,7 +50,7 @@ def fresh():
 
 def files(folder):
     """{name: bytes}."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != manifest.NAME}
 
 
 def saved(folder, with_servers, save=fluid.io.save_persistables, **how):

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from fleet_mpi.checkpoint import objects
+from fleet_mpi.checkpoint import manifest, objects
 from fleet_mpi.checkpoint.inference_model import load_inference_model, save_inference_model
 from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.checkpoint.variables import load_params, load_persistables, load_vars, save_params, save_persistables
@@ -50,7 +50,7 @@ def test_what_is_saved_comes_back_to_the_bit(model, tmp_path, filename):
 def test_one_file_per_variable_and_one_file_in_name_order(model, tmp_path):
     program, _ = model
     save_params(None, str(tmp_path / "each"), program)
-    assert sorted(os.listdir(tmp_path / "each")) == ["one.b_0", "one.w_0", "two.b_0", "two.w_0"]
+    assert sorted(name for name in os.listdir(tmp_path / "each") if name != manifest.NAME) == ["one.b_0", "one.w_0", "two.b_0", "two.w_0"]
     save_params(None, str(tmp_path), program, "all")
     parts = b"".join((tmp_path / "each" / name).read_bytes() for name in sorted(values(program)))
     assert (tmp_path / "all").read_bytes() == parts
@@ -73,6 +73,9 @@ def test_a_checkpoint_that_does_not_fit_names_all_differences_and_changes_nothin
         with open(tmp_path / name, "wb") as stream:
             write_tensor(stream, array)
     before = values(program)
+    with pytest.raises(CheckpointDamaged, match=r"2 of 4 files are not what was saved: one\.w_0, two\.b_0.*remove .*saves"):
+        load_persistables(None, str(tmp_path), program)
+    os.remove(tmp_path / manifest.NAME)
     with pytest.raises(CheckpointDamaged, match=r"one\.w_0.*\[3, 4\].*\[5, 4\].*two\.b_0.*float64"):
         load_persistables(None, str(tmp_path), program)
     assert all((values(program)[name] == before[name]).all() for name in before)

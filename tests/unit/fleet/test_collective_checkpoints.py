@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+from fleet_mpi.checkpoint import manifest
 from fleet_mpi.checkpoint.local_files import LocalFS
 from fleet_mpi.errors import CheckpointDamaged, NotBuilt, UsageError
 from fleet_mpi.fleet import collective_checkpoints
@@ -37,7 +38,7 @@ def state():
 def test_a_checkpoint_gives_back_parameters_optimizer_state_and_pass(tmp_path, fleet):
     saved = state()
     assert fleet.save_check_point(Executor(), str(tmp_path), TrainStatus(3)) == 0
-    assert sorted(os.listdir(tmp_path / NAMES[0])) == ["_paddle_fleet_param__", "fleet_train_status"]
+    assert sorted(os.listdir(tmp_path / NAMES[0])) == [manifest.NAME, "_paddle_fleet_param__", "fleet_train_status"]
     assert json.loads((tmp_path / NAMES[0] / "fleet_train_status").read_text()) == {"epoch_no": 3}
     for name in saved:
         global_scope().array(name)[...] = 0

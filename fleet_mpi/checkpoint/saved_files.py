@@ -1,0 +1,146 @@
+"""Reading a folder that saves were written into: every file as the last save that counts left it, or a refusal.
+
+A save may be on its way meanwhile (``transaction``): files that are not yet in their places are read from where they are,
+and a reader that was overtaken begins again. Nothing in the folder is changed, so that it may be read-only.
+Knows no format.
+"""
+
+import io
+import os
+import zlib
+from contextlib import contextmanager
+
+from fleet_mpi.checkpoint import file_names, manifest, storage
+from fleet_mpi.checkpoint.transaction import part_folder
+from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing
+
+_MOST_TRIES = 20
+_PIECE_BYTES = 1 << 22
+
+
+def read_settled(folder, read):
+    """Yield what ``read(SavedFiles)`` yields. All of it comes from one state of the folder.
+
+    Where a save comes in between it begins again: of values that come twice, the last ones count.
+    """
+    for last in [False] * (_MOST_TRIES - 1) + [True]:
+        files = SavedFiles(folder)
+        try:
+            yield from read(files)
+        except (CheckpointDamaged, CheckpointMissing):
+            if last or not files.is_outdated():
+                raise
+        else:
+            if not files.is_outdated():
+                return
+    raise CheckpointDamaged(f"{folder}: it was saved to {_MOST_TRIES} times while it was read: load it when no training "
+                            f"saves into it, or from a copy")
+
+
+class SavedFiles:
+    """The files of a folder, as its manifest describes them at this moment."""
+
+    def __init__(self, folder):
+        if not os.path.isdir(folder):
+            kind = "a file, not a folder" if os.path.exists(folder) else "no such folder"
+            raise CheckpointMissing(f"{str(folder)!r}: {kind}; nothing was saved there")
+        self.folder = os.path.realpath(folder)
+        self._content = manifest.content(self.folder)
+        self.manifest = manifest.parse(self._content, folder)
+        saves = {entry.save for entry in self.manifest.files.values()}
+        self._unplaced = {save for save in saves if os.path.isdir(part_folder(self.folder, save))}
+
+    def is_outdated(self):
+        """Whether there was another save since."""
+        return manifest.content(self.folder) != self._content
+
+    def has(self, name):
+        """Whether there is a file of this name."""
+        return any(os.path.isfile(path) for path in self._paths(name))
+
+    def open(self, name):
+        """A stream of a file; let it ``require_whole`` at its end."""
+        entry = self.manifest.files.get(name)
+        for path in self._paths(name):
+            try:
+                return SavedFile(path, entry)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise storage.refused("read", path, error) from None
+        raise CheckpointMissing(f"{os.path.join(self.folder, name)}: no such file")
+
+    def read(self, name):
+        """All bytes of a file."""
+        with self.open(name) as stream:
+            content = stream.read()
+            with self.refusing_changed([name]):
+                stream.require_whole()
+        return content
+
+    @contextmanager
+    def refusing_changed(self, names):
+        """Let a CheckpointDamaged of the block name all of these files that are not what was saved, if it comes from that."""
+        try:
+            yield
+        except CheckpointDamaged:
+            self._refuse_changed(names)
+            raise
+
+    def _refuse_changed(self, names):
+        changed = [name for name in names if not self._is_whole(name)]
+        if changed:
+            raise CheckpointDamaged(
+                f"{self.folder}: {len(changed)} of {len(names)} files are not what was saved: {', '.join(changed[:20])}. "
+                f"They were damaged, or written by something else since: take an older copy; if the change is meant, "
+                f"remove {manifest.path_in(self.folder)} to load the files as they are")
+
+    def save_of(self, names):
+        """The id of the save that wrote all these files, or None where there is no such one."""
+        saves = {self.manifest.files[name].save if name in self.manifest.files else None for name in names}
+        return saves.pop() if len(saves) == 1 else None
+
+    def _is_whole(self, name):
+        if not self.has(name):
+            return False
+        with self.open(name) as stream:
+            while stream.read(_PIECE_BYTES):
+                pass
+            return stream.is_whole()
+
+    def _paths(self, name):
+        """Where a file may be, first the place that it is moved from."""
+        entry = self.manifest.files.get(name)
+        if entry is not None and entry.save in self._unplaced:
+            yield file_names.path_in(part_folder(self.folder, entry.save), name, CheckpointDamaged)
+        yield file_names.path_in(self.folder, name, CheckpointDamaged)
+
+
+class SavedFile(io.FileIO):
+    """A file, read from its start to its end and compared with what was saved (Entry, or None where that is unknown)."""
+
+    def __init__(self, path, entry):
+        super().__init__(path)
+        self._entry, self._checksum = entry, 0
+
+    def readinto(self, target):
+        """Fill a buffer as far as possible; returns how many bytes came."""
+        count = super().readinto(target)
+        self._checksum = zlib.crc32(memoryview(target)[:count], self._checksum)
+        return count
+
+    def read(self, size=-1):
+        """The next bytes, all of them if no size is given."""
+        data = super().read(size)
+        self._checksum = zlib.crc32(data, self._checksum)
+        return data
+
+    def require_whole(self):
+        """Raise CheckpointDamaged unless what was read, to the end, is what was saved."""
+        if not self.is_whole():
+            raise CheckpointDamaged(f"{self.name}: this is not the file that was saved")
+
+    def is_whole(self):
+        """Whether what was read, to the end, is what was saved."""
+        return self._entry is None or (self._entry.size, self._entry.checksum) == (
+            os.fstat(self.fileno()).st_size, self._checksum)
