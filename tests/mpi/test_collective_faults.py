@@ -1,29 +1,23 @@
 """The fault matrix of jobs without servers: whatever one worker does, at any moment, the job ends, and says why.
 
-Every cell is a job of ``faulty_collective.py`` on three ranks with a deadline that is far away, unless it is about stalls.
+Every cell is a job of ``faults/script.py`` on three ranks with a deadline that is far away, unless it is about stalls.
 """
 
 import socket
 
 import pytest
-from jobs import HERE, mpirun, run_job
-from test_faults import ENDLESS, FAILED, IN_ORDER, LEFT, SOON, seen
+from jobs import mpirun
+from test_faults import ENDLESS, FAILED, IN_ORDER, LEFT, SOON
+from test_faults import faulty as served
 
 from fleet_mpi.launch.mpirun import MPICH
 
-SCRIPT = str(HERE / "faulty_collective.py")
 HOST = socket.gethostname()
 
 
-def faulty(rank, moment, fault, steps=10, via="mpirun", ranks=3, **variables):
-    """Run the script; ``pytest -s`` shows a line of the matrix."""
-    env = {"FLAGS_rpc_deadline": "60000", **variables}
-    job = run_job(ranks, [SCRIPT, str(rank), moment, fault, str(steps)], env=env, via=via, timeout=90)
-    ended = seen(job)
-    after = "" if ended.after is None else f"{ended.after:.1f} s"
-    told = " ".join(f"{name}={value}" for name, value in variables.items())
-    print(f"\n| {mpirun().family} | {told} | rank {rank} | {moment} | {fault} | {job.code} | {after} | {' '.join(ended.said)} |")
-    return ended
+def faulty(rank, moment, fault, steps=10, **options):
+    """Run the script without servers."""
+    return served(rank, moment, fault, steps, mode=options.get("FLEET_MPI_ALLREDUCE", ""), **options)
 
 
 def test_all_workers_end_together():
@@ -32,7 +26,7 @@ def test_all_workers_end_together():
 
 
 def test_a_worker_that_is_slow_is_waited_for():
-    ended = faulty(1, "step 3", "nap", FLEET_MPI_ALLREDUCE="fast", ROWS="1")
+    ended = faulty(1, "step 3", "nap", FLEET_MPI_ALLREDUCE="fast", FAULTS_ROWS="1")
     assert ended.job.code == 0 and not ended.said, ended.job.story()
 
 
@@ -41,9 +35,9 @@ def test_a_worker_that_is_slow_is_waited_for():
 @pytest.mark.parametrize("rank, moment, fault, code, who, cause", (
     (1, "after init", "raise", 1, "(worker 1, host {host})", FAILED),
     (0, "step 7", "sys.exit(3)", 3, "(worker 0, host {host}, step 7)", LEFT),
-    (2, "after training", "raise", 1, "(worker 2, host {host}, step 10)", FAILED)))
+    (2, "end", "raise", 1, "(worker 2, host {host}, step 10)", FAILED)))
 def test_a_failure_ends_the_job_at_once_with_its_code_and_one_sentence(rank, moment, fault, code, who, cause):
-    ended = faulty(rank, moment, fault, 10 if moment == "after training" else ENDLESS)
+    ended = faulty(rank, moment, fault, 10 if moment == "end" else ENDLESS)
     assert ended.with_code(code), ended.job.story()
     assert ended.says(f"fleet_mpi: rank {rank} {who.format(host=HOST)}", cause), ended.job.story()
 
@@ -54,7 +48,7 @@ def test_a_failure_ends_the_job_at_once_with_its_code_and_one_sentence(rank, mom
     (1, "after init", {}, 0, "all_gather: worker 1 (rank 1, host {host}) has ended after 0 steps"),
     (2, "after startup", {}, 0, "worker 2 (rank 2, host {host}) has ended after 0 steps"),
     (0, "step 3", {"FLEET_MPI_ALLREDUCE": "fast"}, 1, "the gradients of step 3: worker 0 (rank 0, host {host}) has ended"),
-    (2, "step 3", {"ROWS": "1"}, 0, "the gathered values: worker 2 (rank 2, host {host}) has ended after 3 steps")))
+    (2, "step 3", {"FAULTS_ROWS": "1"}, 0, "the gathered values: worker 2 (rank 2, host {host}) has ended after 3 steps")))
 def test_a_worker_that_ends_in_mid_training_is_named_by_the_first_that_waits(rank, moment, variables, who, what):
     ended = faulty(rank, moment, "sys.exit(0)", ENDLESS, **variables)
     assert ended.with_code(4), ended.job.story()
@@ -103,7 +97,7 @@ def test_a_worker_that_ends_without_a_trace_ends_the_job():
     (1, "step 3", "stop", {"FLEET_MPI_ALLREDUCE": "fast"}, "rank 0 (worker 0, host {host}, step 3): Stalled",
      "for worker 1 (rank 1, host {host}) (")))
 def test_who_stalls_is_named_after_the_deadline(rank, moment, fault, variables, who, whom):
-    ended = faulty(rank, moment, fault, ENDLESS, DEADLINE_MS="3000", **variables)
+    ended = faulty(rank, moment, fault, ENDLESS, FAULTS_DEADLINE_MS="3000", **variables)
     assert ended.with_code(5, SOON + 10), ended.job.story()
     assert ended.says(who.format(host=HOST), whom.format(host=HOST), "FLAGS_rpc_deadline"), ended.job.story()
 

@@ -102,10 +102,10 @@ SEEN = {"right": naming.Blame(naming.RIGHT, True, ()), "rank": naming.Blame(nami
     ({"phase": "init"}, 1, 4, "rank", []),
     ({"fault": "stop"}, 10.9, 5, "right", []),
     ({"fault": "stop"}, 11.1, 5, "right", ["late"]),
-    ({"fault": "exit(0)"}, 1, 0, "nobody", []),
-    ({"fault": "exit(0)"}, 1, 0, "wrong", ["blames wrong"]),
-    ({"fault": "exit(0)", "phase": "save"}, 1, 0, "nobody", ["code 0", "nobody named"]),
-    ({"fault": "exit(0)", "mode": "fast"}, 1, 0, "nobody", ["code 0", "nobody named"]),
+    ({"fault": "sys.exit(0)"}, 1, 0, "nobody", []),
+    ({"fault": "sys.exit(0)"}, 1, 0, "wrong", ["blames wrong"]),
+    ({"fault": "sys.exit(0)", "phase": "save"}, 1, 0, "nobody", ["code 0", "nobody named"]),
+    ({"fault": "sys.exit(0)", "mode": "fast"}, 1, 0, "nobody", ["code 0", "nobody named"]),
     ({"role": "launcher"}, 1, -9, "nobody", [])))
 def test_what_is_wrong(change, seconds, code, seen, wrong):
     assert run.judge(KILLED._replace(**change), 6, True, seconds, code, SEEN[seen], 1.0)[1] == wrong
@@ -123,7 +123,7 @@ def test_a_job_that_hangs_is_ended_with_the_places_where_it_hung(monkeypatch):
 
 
 def test_a_job_that_ends_in_order_has_nothing_wrong():
-    result = run.run(Trial(0, "exit(0)", "last worker", "end", "sync", "mpirun", 1, 2, 2), 30)
+    result = run.run(Trial(0, "sys.exit(0)", "last worker", "end", "sync", "mpirun", 1, 2, 2), 30)
     assert (result.wrong, result.code, result.named) == ([], 0, "nobody"), result.words
 
 

@@ -1,6 +1,6 @@
 """The fault matrix: whatever ends, fails or stalls, on either role, at any moment, the job ends, and says why.
 
-Every cell is a job of ``faulty.py`` (or of a script of its own) with a deadline that is far away, unless it is about
+Every cell is a job of ``faults/script.py`` (or of a script of its own) with a deadline that is far away, unless it is about
 stalls. Rank 0 serves, ranks 1 and 2 work. Bug numbers are those of the original's list.
 """
 
@@ -10,16 +10,19 @@ import shlex
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from jobs import HERE, Finished, clean_environment, mpirun, run_job
+from faults.run import SCRIPT, told
+from faults.trial import SERVED
+from jobs import Finished, clean_environment, mpirun, run_job
 
 from fleet_mpi.launch.mpirun import MPICH
 
-FAULTY = str(HERE / "faulty.py")
 HOST = socket.gethostname()
 ENDLESS = "1000000"   # steps
 SOON = 10             # seconds from the fault to the end, on a machine that does other things too
@@ -43,21 +46,26 @@ class Ended(NamedTuple):
         return len(self.said) == 1 and re.search(".*".join(map(re.escape, parts)), self.said[0]) is not None
 
 
-def faulty(rank, moment, fault, steps=10, ranks=3, deadline_ms=60000, via="mpirun", python=(), **variables):
-    """Run faulty.py; ``pytest -s`` shows a line of the matrix."""
-    env = {"FLEET_MPI_SERVERS": "1", "FLAGS_rpc_deadline": str(deadline_ms), **variables}
-    job = run_job(ranks, [*python, FAULTY, str(rank), moment, fault, str(steps)], env=env, via=via, timeout=90)
-    ended = seen(job)
+def faulty(rank, moment, fault, steps=10, ranks=3, deadline_ms=60000, via="mpirun", python=(), mode="sync", **variables):
+    """Run the script; ``pytest -s`` shows a line of the matrix."""
+    phase, step = ("step", moment.removeprefix("step ")) if moment.startswith("step ") else (moment, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**told(JOB=folder, RANK=rank, PHASE=phase, STEP=step, FAULT=fault, STEPS=steps, MODE=mode, ROLE=""),
+               **({"FLEET_MPI_SERVERS": "1"} if mode in SERVED else {}), "FLAGS_rpc_deadline": str(deadline_ms), **variables}
+        job = run_job(ranks, [*python, SCRIPT], env=env, via=via, timeout=90)
+        at = Path(folder, "at")
+        ended = seen(job, float(at.read_text()) if at.exists() else None)
     after = "" if ended.after is None else f"{ended.after:.1f} s"
-    print(f"\n| {' '.join(python)} | rank {rank} | {moment} | {fault} | {job.code} | {after} | {' '.join(ended.said)} |")
+    others = " ".join(f"{name}={value}" for name, value in variables.items())
+    print(f"\n| {mode} {others} {' '.join(python)} | rank {rank} | {moment} | {fault} | {job.code} | {after} | "
+          f"{' '.join(ended.said)} |")
     return ended
 
 
-def seen(job):
+def seen(job, failed_at=None):
     """What is looked at in a job that has just ended."""
-    at = re.search(r"^at ([\d.]+)$", job.out, re.M)
     said = [line for line in job.err.splitlines() if re.match(r"fleet_mpi: rank \d+ (\(|on )", line)]
-    return Ended(job, time.time() - float(at[1]) if at else None, said)
+    return Ended(job, None if failed_at is None else time.time() - failed_at, said)
 
 
 # ---------------------------------------------------------------------- ends in order
@@ -77,7 +85,7 @@ def test_servers_end_when_workers_end_in_whatever_way_b9(rank, moment, fault, en
 
 def test_workers_stop_before_servers_leave_and_all_end_together_b8():
     """B8: in the original a worker waits in MPI_Finalize for servers that wait for its goodbye."""
-    ended = faulty(1, "after stop", "nothing", ranks=4, FLEET_MPI_SERVERS="2")
+    ended = faulty(1, "end", "nothing", ranks=4, FLEET_MPI_SERVERS="2")
     assert ended.with_code(0) and all(IN_ORDER in rank.out for rank in ended.job.ranks), ended.job.story()
 
 
@@ -124,9 +132,9 @@ FAILED, LEFT = "ValueError: asked to fail", "exit code 3"
     (PLAIN, 2, "step 7", "sys.exit(3)", 3, "(worker 1, host {host}, step 7)", LEFT),
     (PLAIN, 1, "step 7", "SystemExit(3)", 3, "(worker 0, host {host}, step 7)", LEFT),
     (RUNNER, 1, "step 7", "SystemExit(3)", 3, "(worker 0, host {host}, step 7)", LEFT),
-    (PLAIN, 0, "serving", "raise", 2, "(server 0, host {host}, step ", FAILED),
-    (RUNNER, 0, "serving", "exit(3)", 3, "(server 0, host {host}, step ", LEFT),
-    (PLAIN, 0, "serving", "thread", 1, "(server 0, host {host}, step ", FAILED)))
+    (PLAIN, 0, "step 5", "raise", 2, "(server 0, host {host}, step ", FAILED),
+    (RUNNER, 0, "step 5", "exit(3)", 3, "(server 0, host {host}, step ", LEFT),
+    (PLAIN, 0, "step 5", "thread", 1, "(server 0, host {host}, step ", FAILED)))
 def test_a_failure_ends_the_job_at_once_with_its_code_and_one_sentence(python, rank, moment, fault, code, who, cause):
     ended = faulty(rank, moment, fault, ENDLESS, python=python)
     assert ended.with_code(code), ended.job.story()
@@ -135,8 +143,8 @@ def test_a_failure_ends_the_job_at_once_with_its_code_and_one_sentence(python, r
 
 
 @pytest.mark.parametrize("rank, moment, fault, code, who, cause", (
-    (2, "after stop", "raise", 1, "(worker 1, host {host}, step 10)", FAILED),
-    (0, "after serving", "sys.exit(3)", 3, "(server 0, host {host}, step 10)", LEFT)))
+    (2, "end", "raise", 1, "(worker 1, host {host}, step 10)", FAILED),
+    (0, "end", "sys.exit(3)", 3, "(server 0, host {host}, step 10)", LEFT)))
 def test_a_failure_after_training_fails_the_job(rank, moment, fault, code, who, cause):
     ended = faulty(rank, moment, fault)
     assert ended.with_code(code), ended.job.story()
@@ -152,7 +160,7 @@ def test_a_failure_after_training_fails_the_job(rank, moment, fault, code, who, 
      "server 0 (rank 0, host {host}) has not begun to serve"),
     (2, "after minimize", "sleep", "rank 0 (server 0, host {host}, step 0)", "for worker 1 (rank 2, host {host})"),
     (1, "step 3", "sleep", "rank 0 (server 0, host {host}, step 3)", "for worker 0 (rank 1, host {host})"),
-    (0, "serving", "stop", "rank 1 (worker 0, host {host}, step ", "from server 0 (rank 0, host {host})")))
+    (0, "step 5", "stop", "rank 1 (worker 0, host {host}, step ", "from server 0 (rank 0, host {host})")))
 def test_who_stalls_is_named_after_the_deadline_b40(rank, moment, fault, who, whom):
     """B40: the original aborts the process that waited; here the one that was waited for is named, after a set time."""
     ended = faulty(rank, moment, fault, ENDLESS, deadline_ms=3000)
@@ -161,7 +169,7 @@ def test_who_stalls_is_named_after_the_deadline_b40(rank, moment, fault, who, wh
 
 
 def test_compiling_the_first_step_is_no_stall(tmp_path):
-    ended = faulty(1, "after stop", "nothing", deadline_ms=3000, NUMBA_CACHE_DIR=str(tmp_path))
+    ended = faulty(1, "end", "nothing", deadline_ms=3000, NUMBA_CACHE_DIR=str(tmp_path))
     assert ended.job.code == 0, ended.job.story()
     assert list(tmp_path.rglob("*.nbc")), "nothing was compiled"
 
@@ -175,13 +183,13 @@ def test_a_server_that_waits_uses_next_to_no_cpu():
 
 # ---------------------------------------------------------------------- kills
 
-@pytest.mark.parametrize("rank, moment", ((1, "step 3"), (0, "serving")))
+@pytest.mark.parametrize("rank, moment", ((1, "step 3"), (0, "step 5")))
 def test_a_killed_rank_ends_the_job_under_mpirun(rank, moment):
     ended = faulty(rank, moment, "kill", ENDLESS)
     assert ended.with_code(None), ended.job.story()
 
 
-@pytest.mark.parametrize("rank, moment", ((2, "step 3"), (0, "serving")))
+@pytest.mark.parametrize("rank, moment", ((2, "step 3"), (0, "step 5")))
 def test_a_killed_rank_is_named_by_the_launcher(rank, moment):
     ended = faulty(rank, moment, "kill", ENDLESS, via="launch")
     assert ended.with_code(4), ended.job.story()

@@ -42,19 +42,19 @@ def _rows(trial):
     return (
         (trial.role == "launcher", {-9} if fault == "kill" else {143}, NOBODY),
         # A script that ends in order has not failed.
-        (fault == "exit(0)" and phase in ENDS, {0}, NOBODY),
+        (fault == "sys.exit(0)" and phase in ENDS, {0}, NOBODY),
         # A worker that has no more data leaves; servers end with the last worker. Not from within a save.
-        (fault == "exit(0)" and worker and trial.mode in SERVED and phase in ("first step", "step", "alone"), {0}, NOBODY),
-        (fault == "exit(0)", NOT_ZERO, ROLE),
+        (fault == "sys.exit(0)" and worker and trial.mode in SERVED and phase in ("first step", "step", "alone"), {0}, NOBODY),
+        (fault == "sys.exit(0)", NOT_ZERO, ROLE),
         # Done, but without MPI_Finalize: an MPI may call that a failure.
-        (fault == "_exit(0)" and phase in ENDS, ANY, ROLE),
+        (fault == "os._exit(0)" and phase in ENDS, ANY, ROLE),
         (fault == "stop", {STALLED}, ROLE),
         (fault in ("kill", "term"), {LOST} if ours else NOT_ZERO, ROLE),
-        (fault == "_exit(7)", {7, LOST} if ours else NOT_ZERO, ROLE),
-        (fault == "_exit(0)", {LOST} if ours else NOT_ZERO, ROLE),
+        (fault == "os._exit(7)", {7, LOST} if ours else NOT_ZERO, ROLE),
+        (fault == "os._exit(0)", {LOST} if ours else NOT_ZERO, ROLE),
         # Before our package is imported, mpirun alone can see a rank end, or the others miss it.
-        (fault in ("raise", "exit(3)") and _unseen(trial), NOT_ZERO, RANK),
-        (fault == "exit(3)", {3}, ROLE),
+        (fault in ("raise", "sys.exit(3)") and _unseen(trial), NOT_ZERO, RANK),
+        (fault == "sys.exit(3)", {3}, ROLE),
         # What a request's handling raises is an error of the request: usage.
         (fault == "raise", {1} if worker or phase in ENDS + BEFORE_JOINING else {1, 2}, ROLE),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from faults.run import Result
 from faults.trial import Trial
 
-COLUMNS = (("#", 4), ("fault", 8), ("role", 12), ("phase", 11), ("mode", 17), ("launcher", 14), ("s+w", 3), ("ended", 5),
+COLUMNS = (("#", 4), ("fault", 11), ("role", 12), ("phase", 11), ("mode", 17), ("launcher", 14), ("s+w", 3), ("ended", 5),
            ("seconds", 7), ("code", 4), ("named", 13), ("procs", 5), ("shm", 3), ("files", 5), ("wrong", 0))
 
 

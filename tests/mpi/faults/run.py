@@ -27,6 +27,12 @@ _WITHIN_S = 0.3        # from the door of an MPI call until the rank is well wit
 _KEPT_LINES = 60
 
 
+def told(**what):
+    """The variables that tell ``script.py`` what is to fail, and let it find what does."""
+    return {**{f"FAULTS_{name}": str(value) for name, value in what.items()},
+            "PYTHONPATH": os.pathsep.join([str(HERE / "hooks"), str(ROOT)])}
+
+
 class Result(NamedTuple):
     """How a trial went. ``wrong`` is a list of short causes, empty if all was as it must be."""
 
@@ -62,11 +68,9 @@ class Job:
 
     def _variables(self):
         trial = self.trial
-        told = {"RANK": trial.rank, "PHASE": trial.phase, "FAULT": trial.fault, "STEP": trial.step, "STEPS": trial.steps,
-                "MODE": trial.mode, "ROLE": trial.role, "JOB": self.folder}
-        variables = {f"FAULTS_{name}": str(value) for name, value in told.items()}
-        variables.update({"TMPDIR": os.path.join(self.folder, "t"), "FLAGS_rpc_deadline": str(int(self.deadline_s * 1000)),
-                          "PYTHONPATH": os.pathsep.join([str(HERE / "hooks"), str(ROOT)])})
+        variables = told(JOB=self.folder, RANK=trial.rank, PHASE=trial.phase, FAULT=trial.fault, STEP=trial.step,
+                         STEPS=trial.steps, MODE=trial.mode, ROLE=trial.role)
+        variables.update({"TMPDIR": os.path.join(self.folder, "t"), "FLAGS_rpc_deadline": str(int(self.deadline_s * 1000))})
         if trial.mode in COLLECTIVE:
             return {**variables, "FLEET_MPI_ALLREDUCE": trial.mode}
         return {**variables, "FLEET_MPI_SERVERS": str(trial.servers)}
@@ -124,13 +128,12 @@ class Job:
     def _stacks(self):
         """Where every process of the job is, in Python and in the kernel."""
         found = traces.processes(self.folder)
-        for number in found:
-            pid = Path(self.folder, f"rank.{traces.rank_of(number)}")
-            if pid.exists() and pid.read_text() == str(number):
-                os.kill(number, signal.SIGUSR2)
-        time.sleep(1)
         parts = [f"process {number}, rank {traces.rank_of(number) or '-'}: {traces.describe(number)}: {command[:160]}"
                  for number, command in found.items()]
+        for number in found:
+            if traces.catches(number, signal.SIGUSR2) and traces.rank_of(number):
+                os.kill(number, signal.SIGUSR2)
+        time.sleep(1)
         parts += [f"---- Python stack of {path.name}\n{path.read_text()}" for path in sorted(Path(self.folder).glob("stack.*"))
                   if path.stat().st_size]
         return "\n".join(parts)

@@ -71,6 +71,11 @@ def describe(number):
     return ", ".join(parts) + (f" ({' < '.join(stack)})" if stack else "")
 
 
+def catches(number, signal_number):
+    """Whether a process has a handler for a signal: Python takes its own away before MPI_Finalize."""
+    return bool(int(_field(number, "status", "SigCgt:") or "0", 16) >> (signal_number - 1) & 1)
+
+
 def rank_of(number):
     """The rank that a process is, or was started by; "" for others."""
     told = dict(entry.split("=", 1) for entry in _read(number, "environ").split("\0") if "=" in entry)

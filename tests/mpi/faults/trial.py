@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 # What happens to the rank. Each is done by the rank itself at the exact place, where it can be.
 SIGNALS = ("stop", "kill", "term")
-LEAVING = ("raise", "exit(3)", "exit(0)")
-VANISHING = ("_exit(0)", "_exit(7)")
+LEAVING = ("raise", "sys.exit(3)", "sys.exit(0)")
+VANISHING = ("os._exit(0)", "os._exit(7)")
 FAULTS = SIGNALS + LEAVING + VANISHING
 # When, in the order of a rank's life. "in init": while the rank waits in MPI_Init, and others have not come to it;
 # "init": just before it enters; likewise for MPI_Finalize. "alone": all other workers have left.
@@ -59,7 +59,7 @@ class Trial(NamedTuple):
     @property
     def steps(self):
         """How many steps workers train: without end where the fault must end the job."""
-        ends = self.fault == "exit(0)" or self.phase in ("end", "finalize", "in finalize")
+        ends = self.fault == "sys.exit(0)" or self.phase in ("end", "finalize", "in finalize")
         return self.step + 20 if ends else ENDLESS
 
 

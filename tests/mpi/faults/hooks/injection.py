@@ -10,6 +10,7 @@ import faulthandler
 import os
 import signal
 import sys
+import threading
 import time
 
 FOLDER = os.environ.get("FAULTS_JOB", "")
@@ -38,15 +39,33 @@ def fail():
     raise ValueError("asked to fail")
 
 
+def fail_in_a_thread():
+    """The main thread goes on for long."""
+    threading.Thread(target=fail).start()
+    time.sleep(100)
+
+
+def leave():
+    """As scripts do that know of SystemExit."""
+    raise SystemExit(3)
+
+
 FAULTS = {
+    "nothing": lambda: None,
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "term": lambda: os.kill(os.getpid(), signal.SIGTERM),
     "raise": fail,
-    "exit(3)": lambda: sys.exit(3),
-    "exit(0)": lambda: sys.exit(0),
-    "_exit(0)": lambda: os._exit(0),
-    "_exit(7)": lambda: os._exit(7),
+    "thread": fail_in_a_thread,
+    "SystemExit(3)": leave,
+    "sys.exit(3)": lambda: sys.exit(3),
+    "sys.exit(0)": lambda: sys.exit(0),
+    "exit(3)": lambda: exit(3),
+    "exit(0)": lambda: exit(0),
+    "os._exit(0)": lambda: os._exit(0),
+    "os._exit(7)": lambda: os._exit(7),
+    "sleep": lambda: time.sleep(1000),
+    "nap": lambda: time.sleep(4),
 }
 
 
