@@ -8,7 +8,7 @@ import time
 import pytest
 from faults import naming, report, run, traces
 from faults.expected import expected
-from faults.trial import COLLECTIVE, FAULTS, LAUNCHERS, MODES, PHASES, ROLES, Trial, draw, makes_sense
+from faults.trial import AXES, COLLECTIVE, Trial, draw, makes_sense
 
 KILLED = Trial(0, "kill", "last worker", "step", "sync", "fleetrun -np", 1, 2, 7)
 
@@ -22,7 +22,7 @@ def test_a_fault_depends_on_seed_and_number_alone():
 
 def test_everything_is_drawn_and_the_judge_knows_all_of_it():
     drawn = [draw("all", number) for number in range(600)]
-    for axis, values in (("fault", FAULTS), ("role", ROLES), ("phase", PHASES), ("mode", MODES), ("launcher", LAUNCHERS)):
+    for axis, values in AXES.items():
         assert {getattr(trial, axis) for trial in drawn} == set(values)
     for trial in drawn:
         assert makes_sense(trial) and expected(trial, 6).within_s <= 11

@@ -15,11 +15,9 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[2])]
 
 from faults import report  # noqa: E402
 from faults.run import run  # noqa: E402
-from faults.trial import FAULTS, LAUNCHERS, MODES, PHASES, ROLES, draw  # noqa: E402
+from faults.trial import AXES, draw  # noqa: E402
 
 from fleet_mpi.launch.mpirun import find_mpirun  # noqa: E402
-
-AXES = {"fault": FAULTS, "role": ROLES, "phase": PHASES, "mode": MODES, "launcher": LAUNCHERS}
 
 
 def main(argv=None):

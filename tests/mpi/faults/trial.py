@@ -23,6 +23,7 @@ LAUNCHERS = ("mpirun", "fleetrun -np", "fleetrun roles")
 SIZES = ((1, 2), (2, 2), (1, 3))  # servers, workers
 EQUALS = 3                        # ranks of a collective job
 ROLES = ("server", "first worker", "last worker", "launcher")
+AXES = {"fault": FAULTS, "role": ROLES, "phase": PHASES, "mode": MODES, "launcher": LAUNCHERS}
 ENDLESS = 1_000_000
 
 
