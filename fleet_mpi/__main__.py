@@ -13,7 +13,7 @@ import traceback
 from fleet_mpi import cluster
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
-from fleet_mpi.ranks import ending
+from fleet_mpi.ranks import ending, report
 
 USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]\n" \
         "       python -m fleet_mpi plan --help\n       python -m fleet_mpi doctor --help\n" \
@@ -37,6 +37,7 @@ def main(argv=None):
         return _help(asked=bool(argv))
     if argv[0] in ("plan", "doctor", "names") and not os.path.isfile(argv[0]):
         return _command(argv[0])(argv[1:])
+    report.promise_to_end()
     cluster.guard_if_launched()
     stand_in()
     try:

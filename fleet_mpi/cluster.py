@@ -14,7 +14,7 @@ import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import arriving, by_hand, ending, meeting, roster
+from fleet_mpi.ranks import arriving, by_hand, ending, meeting, report, roster
 from fleet_mpi.ranks.ending import at_exit
 from fleet_mpi.ranks.roster import Member
 
@@ -206,6 +206,7 @@ def _joined(here, record):
     if here.rank == 0:
         for warning in warnings:
             notices.log().warning("%s", warning)
+    report.tell(report.JOINED, f"{members[here.rank].role} {members[here.rank].index}")
     return Cluster(members, here.rank, here.comm)
 
 

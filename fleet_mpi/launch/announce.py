@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.launch import flags, watched
+from fleet_mpi.launch import flags, rank_roles
 from fleet_mpi.launch.job import COLLECTIVE, PS
 
 # Always in the block, as the launcher of 2.0 shows them; others where they are given.
@@ -93,7 +93,7 @@ def _first_processes(job, added):
     for role, count, rank in (("server", job.servers, 0), ("worker", len(job.worker_labels), job.servers)):
         if count:
             who = "Local start" if job.kind == COLLECTIVE else f"Local {role} start"
-            known = {**added, **watched.rank_variables(added, str(rank))}
+            known = {**added, **rank_roles.rank_variables(added, str(rank))}
             names = [name for name in ORDER[job.kind] if name in known]
             yield f"{who} {count} processes. {FIRST_OF_ALL}", {name: known[name] for name in names}
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from fleet_mpi.launch import mpirun, watched
+from fleet_mpi.launch import mpirun, notes, rank_output, rank_roles, watched
 from fleet_mpi.launch.job import MPI
 
 # What a user may have set for the ranks: Open MPI hands nothing on to other hosts that it is not told to.
@@ -35,8 +35,8 @@ def command(job, found, around, python, environ, folder="", root=None):
 
     ``around``: the Allocation; ``environ``: the launcher's variables; ``folder``: where ranks leave notes.
     """
-    added = {**mpirun.environment(found, environ, root, len(set(job.hosts))), **told(job),
-             **_output(job, folder)}
+    added = {**mpirun.environment(found, environ, root, len(set(job.hosts)), "" if job.hosts else folder),
+             **told(job), **_output(job, folder)}
     program = [python, "-I", "-S", str(Path(watched.__file__)), python, "-m", "fleet_mpi", *job.script]
     several = bool(job.hosts) or len(around.nodes) > 1
     names = sorted(name for name in {*environ, *added} if name.startswith(HANDED_ON)) if several else []
@@ -48,23 +48,23 @@ def told(job):
     """The variables that tell ranks who is who."""
     if job.kind == MPI:
         return {}
-    variables = {watched.SERVERS: str(job.servers), watched.WORKER_LIST: ",".join(job.worker_labels),
+    variables = {rank_roles.SERVERS: str(job.servers), rank_roles.WORKER_LIST: ",".join(job.worker_labels),
                  "PADDLE_TRAINERS_NUM": str(len(job.worker_labels))}
     if job.servers:
-        variables.update({"FLEET_MPI_SERVERS": str(job.servers), watched.SERVER_LIST: ",".join(job.server_labels)})
+        variables.update({"FLEET_MPI_SERVERS": str(job.servers), rank_roles.SERVER_LIST: ",".join(job.server_labels)})
     if job.devices:
-        variables[watched.DEVICES] = ";".join(job.devices)
+        variables[rank_roles.DEVICES] = ";".join(job.devices)
     if job.per_node:
-        variables[watched.PER_NODE] = str(job.per_node)
+        variables[rank_roles.PER_NODE] = str(job.per_node)
     return variables
 
 
 def _output(job, folder):
     """The variables that tell ranks where notes and logs go."""
-    variables = {watched.FOLDER: folder} if folder else {}
+    variables = {notes.FOLDER: folder} if folder else {}
     if job.log_dir:
-        variables.update({watched.LOGS: str(Path(job.log_dir).absolute()), watched.OPENED: "a" if job.append else "w",
-                          watched.ECHO: job.echo})
+        variables.update({rank_output.LOGS: str(Path(job.log_dir).absolute()), rank_output.OPENED: "a" if job.append else "w",
+                          rank_output.ECHO: job.echo})
     return variables
 
 

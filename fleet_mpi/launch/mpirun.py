@@ -17,6 +17,7 @@ from fleet_mpi.errors import EnvironmentProblem
 
 OPEN_MPI, MPICH, SLURM = "Open MPI", "MPICH", "Slurm"
 LIBRARIES = {"libmpi.so.40": OPEN_MPI, "libmpi.so.12": MPICH}
+_SESSIONS = ("PRTE_MCA_prte_local_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 PLUGINS = {OPEN_MPI: "pmix", MPICH: "pmi2"}
 
 
@@ -123,10 +124,11 @@ def options(family, ranks, cores, version=5):
     return [*more_than_cores, *(["--bind-to", "none"] if ranks > cores or ranks <= 2 else [])]
 
 
-def environment(found, environ, root=None, hosts=0):
+def environment(found, environ, root=None, hosts=0, session=""):
     """The variables that this MPI needs beside those of ``environ``.
 
-    ``found``: a Launcher, or a family; ``root``: whether the superuser starts the job; ``hosts``: how many are named.
+    ``found``: a Launcher, or a family; ``root``: whether the superuser starts the job; ``hosts``: how many are named;
+    ``session``: a folder of the job for what Open MPI's mpirun keeps while it runs.
     """
     family = getattr(found, "family", found)
     by_srun = family == SLURM and found.plugin == PLUGINS[OPEN_MPI]
@@ -136,6 +138,9 @@ def environment(found, environ, root=None, hosts=0):
     needed = {"HOME": _home()} if not by_srun else {"PMIX_SECURITY_MODE": "native", "PMIX_GDS_MODULE": "hash"}
     if not by_srun and (os.geteuid() == 0 if root is None else root):
         needed.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    if session and not by_srun and not any(name in environ for name in _SESSIONS):
+        # It names its folder by its process number: what one that was killed left in /tmp keeps a later one from starting.
+        needed[_SESSIONS[0]] = session
     chosen = any(name.startswith(("OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_pml")) for name in environ)
     if not chosen and environ.get("SLURM_JOB_NUM_NODES", "1") == "1" and hosts < 2:
         # Looking for a fabric that one machine does not need takes a second of every start.

@@ -4,23 +4,37 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from fleet_mpi import errors
-from fleet_mpi.launch.watched import FIRST, LAST_LINES, PEER_LOST, PREEMPTED, SPOKE, failing, log_name
+from fleet_mpi.launch import leftovers
+from fleet_mpi.launch.boxes import Boxes
+from fleet_mpi.launch.keeper import PATIENCE_S, Keeper, follow_parent
+from fleet_mpi.launch.notes import SPOKE, VANISHED, first_code, read_note
+from fleet_mpi.launch.rank_output import LAST_LINES, PREEMPTED, failing, log_name
+from fleet_mpi.launch.watched import PEER_LOST
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PATIENCE_S = 10  # for mpirun to end its ranks, before it is killed itself
-AFTER_FAILURE_S = 10  # for mpirun to end the others when a rank has failed: MPICH's forgets those of other hosts
+AFTER_FAILURE_S = 2  # for mpirun to end the others when a rank has failed: MPICH's forgets those of other hosts
 OWN_SIGNAL_S = 1  # for mpirun to act on the Ctrl-C that a terminal sends to both, before it is told again
+LOOKING_S = 0.5  # between looks for the ranks' segments, until there are some
+_LAST_WORDS_S = 1  # for what mpirun wrote to be shown, after its end
+# Its session folder is named by its process number, and one of a mpirun that was killed, long ago, may be in the way.
+_BAD = "BAD TERMINATION"
+_NOT_BEGUN = "listener thread failed to start"
+# How ranks (ranks/ending.py) and their watchers begin a sentence about a rank.
+_NAMED = re.compile(rb"^fleet_mpi: rank \d+ (?:\(|on )", re.M)
+_LONGEST_NAME = 40
 
 
 def run(command, environ, folder=None):
-    """Run mpirun with this process's stdin, stdout and stderr; returns (its code, the signal that ended it or None).
+    """Run mpirun in front of this process's terminal; returns an Ending.
 
     Where a note in ``folder`` says that a rank has failed, mpirun has a few seconds to end the others. A signal to this
-    process ends the job. USR1 is passed on: it asks for a checkpoint.
+    process ends the job; so does its death (``keeper``). USR1 is passed on: it asks for a checkpoint.
     """
     asked, jobs, before = [], [], {}
 
@@ -28,29 +42,96 @@ def run(command, environ, folder=None):
         for job in jobs:
             job.send_signal(number)
 
+    keeper = Keeper(folder) if folder else None
     try:
         for number in ENDING:
             before[number] = signal.signal(number, lambda got, frame: asked.append(got))
         before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, pass_on)
-        jobs.append(subprocess.Popen(command, env=environ))
-        return _wait(jobs[0], asked, folder), asked[0] if asked else None
+        launcher = os.getpid()
+        jobs.append(subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     preexec_fn=lambda: follow_parent(launcher)))
+        if keeper:
+            keeper.watch(jobs[0].pid)
+        relays = [Relay(jobs[0].stdout, 1), Relay(jobs[0].stderr, 2)]
+        code = _wait(jobs[0], asked, folder)
+        boxes, named = _said(relays)
+        # MPICH's mpirun now and then takes the code of a rank that left with 0 for that of the job.
+        return Ending(code or int(_BAD in boxes), asked[0] if asked else None, boxes, named)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         if jobs and jobs[0].poll() is None:
             jobs[0].kill()
+        if folder:
+            leftovers.sweep(folder)
+            keeper.release()
+
+
+class Ending(NamedTuple):
+    """How mpirun ended: its code, the signal that ended this process's patience (or None), and what was said.
+
+    ``boxes``: what mpirun itself wrote, which was held back; ``named``: whether a rank that failed was named.
+    """
+
+    code: int
+    ended_by: "int | None" = None
+    boxes: str = ""
+    named: bool = False
+
+    @property
+    def has_not_begun(self):
+        """Whether Open MPI's mpirun gave up before it started any rank: it may be started again."""
+        return self.code != 0 and _NOT_BEGUN in self.boxes
+
+
+class Relay:
+    """Shows what comes from mpirun as it comes, all but mpirun's own words, in a thread: a terminal may be slow."""
+
+    def __init__(self, pipe, stream):
+        self.boxes, self.named = Boxes(), False
+        self._pipe, self._stream, self._last = pipe, stream, b""
+        self.thread = threading.Thread(target=self._pass_on, daemon=True)
+        self.thread.start()
+
+    def _pass_on(self):
+        while data := os.read(self._pipe.fileno(), 1 << 16):
+            self._show(self.boxes.passed(data))
+        self._show(self.boxes.rest())
+        self._pipe.close()
+
+    def _show(self, data):
+        # A name may come in two parts.
+        self.named = self.named or _NAMED.search(self._last + data) is not None
+        self._last = (self._last + data)[-_LONGEST_NAME:]
+        try:
+            while data:
+                data = data[os.write(self._stream, data):]
+        except OSError:
+            pass  # a reader that has gone is no reason to end the job
+
+
+def _said(relays):
+    """(mpirun's own words, whether a rank was named), once all has been shown; a process that a rank left is not waited for."""
+    for relay in relays:
+        relay.thread.join(_LAST_WORDS_S)
+    held = b"".join(relay.boxes.held for relay in relays).decode(errors="replace")
+    return held, any(relay.named for relay in relays)
 
 
 def _wait(job, asked, folder):
     """The code of mpirun, which is told to end when this process is, or when it does not end after a failure."""
     code = failed_at = None
+    noted, look_at = set(), 0.0
     while code is None and not asked:
         code = _ended(job, 0.1)
+        now = time.monotonic()
         # After a preemption the others may still be saving.
         if failed_at is None and folder and first_code(folder) not in (None, PREEMPTED):
-            failed_at = time.monotonic()
-        if failed_at is not None and time.monotonic() > failed_at + AFTER_FAILURE_S:
+            failed_at = now
+        if failed_at is not None and now > failed_at + AFTER_FAILURE_S:
             break
+        if folder and not noted and now > look_at:
+            noted, look_at = leftovers.note(job.pid, folder), now + LOOKING_S
     if code is None and asked[:1] == [signal.SIGINT]:
         code = _ended(job, OWN_SIGNAL_S)
     if code is None:
@@ -60,12 +141,6 @@ def _wait(job, asked, folder):
         job.kill()
         code = job.wait()
     return code
-
-
-def first_code(folder):
-    """What the first rank that failed ended with, by its note; None where there is none."""
-    note = Path(folder, FIRST)
-    return int(note.read_text()) if note.exists() else None
 
 
 def _ended(job, seconds):
@@ -88,14 +163,16 @@ def exit_code(code, ended_by, folder):
     noted = first_code(folder)
     if noted is not None:
         return noted
+    if read_note(folder, VANISHED):
+        return PEER_LOST
     if code >= 0 and code not in (signal.SIGKILL, 128 + signal.SIGKILL):
         return code
-    said = Path(folder, SPOKE)
-    return code_of(said.read_text()) if said.exists() and said.read_text() else PEER_LOST
+    said = read_note(folder, SPOKE)
+    return code_of(said) if said else PEER_LOST
 
 
 def code_of(said):
-    """The exit code that goes with a rank's last sentence (``watched.failing``), by the kind of error that it names."""
+    """The exit code that goes with a rank's last sentence (``rank_output.failing``), by the kind of error that it names."""
     number = re.search(r"^Abort\((\d+)\)|\): exit code (\d+)$", said)
     if number:
         return int(number[1] or number[2])
@@ -103,6 +180,14 @@ def code_of(said):
     if kind and kind[1] == "KeyboardInterrupt":
         return 128 + signal.SIGINT
     return getattr(getattr(errors, kind[1] if kind else "", None), "exit_code", 1)
+
+
+def cause(ending, folder):
+    """Why a job failed, where no rank has said it: a rank that vanished, else mpirun's own words; nothing of others."""
+    if not ending.code or ending.ended_by is not None or ending.named:
+        return ""
+    vanished = read_note(folder, VANISHED) if first_code(folder) is None else None
+    return f"{vanished}\n" if vanished else ending.boxes
 
 
 def last_line(job, code, ended_by, folder, since=0):
@@ -114,7 +199,7 @@ def last_line(job, code, ended_by, folder, since=0):
     if not code or ended_by is not None or not job.log_dir:
         return ""
     ending = f"fleet_mpi: the job ended with code {code}; what ranks wrote is in {job.log_dir}\n"
-    if Path(folder, SPOKE).exists() or job.echo == "all":
+    if read_note(folder, SPOKE) is not None or job.echo == "all":
         return ending
     for role, number in job.roles:
         path = Path(job.log_dir, log_name(role, str(number)))

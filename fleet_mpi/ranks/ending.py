@@ -16,6 +16,7 @@ import threading
 import time
 
 from fleet_mpi.errors import FleetError
+from fleet_mpi.ranks import report
 
 LEAVING = SystemExit  # Python's own, of which the one that scripts see from ``guard`` on is a kind
 _INTERRUPTED = 130  # as a shell counts SIGINT
@@ -119,6 +120,7 @@ def fail(error, show):
 
 def stop(code):
     """End all ranks with this code, after everything written so far; returns where this process is alone."""
+    report.tell(report.FAILS)
     for name in ("stdout", "stderr"):  # what the script printed must not be lost with the process
         try:
             getattr(sys, name).flush()

@@ -31,6 +31,8 @@ import pytest
 
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.launch.mpirun import environment, find_mpirun, options
+from fleet_mpi.launch.running import Ending
+from fleet_mpi.launch.starting import STARTS
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -101,9 +103,9 @@ def run_job(n, argv, env=None, timeout=60, mpmd=None, via="mpirun", cwd=None, py
             groups = [(n, argv, {}), *(mpmd or ())]
             total = sum(ranks for ranks, *_ in groups)
             command = [found.path, *options(found.family, total, os.cpu_count()), *_groups(groups, python)]
-            surroundings.update(environment(found.family, surroundings))
+            surroundings.update(environment(found.family, surroundings, session=folder))
         started = time.monotonic()
-        code, out, err = _run(command, surroundings, cwd, timeout)
+        code, out, err = _run_until_it_begins(command, surroundings, cwd, timeout)
         ranks = tuple(Rank(_read(folder, "out", number), _read(folder, "err", number)) for number in range(total))
         return Finished(code, "".join(rank.out for rank in ranks) + out, "".join(rank.err for rank in ranks) + err,
                         time.monotonic() - started, ranks, Rank(out, err))
@@ -134,6 +136,15 @@ def _groups(groups, python):
         words += [":"] if words else []
         words += ["-np", str(ranks), "sh", "-c", OWN_FILES, "sh", *setting, *python, *map(str, argv)]
     return words
+
+
+def _run_until_it_begins(command, environ, cwd, timeout):
+    """As ``_run``, again (twice at most) where Open MPI's mpirun fails before it has started a rank."""
+    for again in range(1, STARTS + 1):
+        ended = _run(command, environ, cwd, timeout)
+        if again == STARTS or not Ending(ended[0], boxes=ended[2]).has_not_begun:
+            return ended
+        print(f"mpirun could not start, before it started any rank: starting it again ({again} of {STARTS - 1})")
 
 
 def _run(command, environ, cwd, timeout):

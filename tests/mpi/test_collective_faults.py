@@ -105,7 +105,7 @@ def test_who_stalls_is_named_after_the_deadline(rank, moment, fault, variables, 
 def test_a_killed_worker_is_named_by_the_launcher():
     ended = faulty(2, "step 3", "kill", ENDLESS, via="launch")
     assert ended.with_code(4), ended.job.story()
-    assert ended.says(f"rank 2 on {HOST} was killed by signal 9"), ended.job.story()
+    assert ended.says(f"rank 2 (worker 2) on {HOST} was killed by signal 9"), ended.job.story()
 
 
 # ---------------------------------------------------------------------- different jobs

@@ -112,6 +112,9 @@ def test_a_worker_that_ends_without_a_trace_ends_the_job(via):
     assert ended.job.code is not None and ended.after < SOON, ended.job.story()
     # MPICH's mpirun then kills the others, and now and then tells the code of the one that left.
     assert ended.job.code or (via == "mpirun" and mpirun().family == MPICH), ended.job.story()
+    if via == "launch":
+        assert ended.job.code == 4 and ended.says(f"rank 1 (worker 0) on {HOST} ended in the middle of the job"), \
+            ended.job.story()
 
 
 # ---------------------------------------------------------------------- failures
@@ -193,7 +196,8 @@ def test_a_killed_rank_ends_the_job_under_mpirun(rank, moment):
 def test_a_killed_rank_is_named_by_the_launcher(rank, moment):
     ended = faulty(rank, moment, "kill", ENDLESS, via="launch")
     assert ended.with_code(4), ended.job.story()
-    assert ended.says(f"rank {rank} on {HOST} was killed by signal 9"), ended.job.story()
+    assert ended.says(f"rank {rank} ({'worker 1' if rank else 'server 0'}) on {HOST} was killed by signal 9"), \
+        ended.job.story()
 
 
 # ---------------------------------------------------------------------- different jobs

@@ -101,35 +101,66 @@ def test_the_first_failure_ends_the_job_and_its_rank_and_last_words_come_first(s
 
 
 @pytest.mark.parametrize("rank", (0, 2))
-def test_a_killed_rank_is_named_and_the_exit_code_is_4(script, rank):
+def test_a_killed_rank_is_named_and_the_exit_code_is_4(script, rank, tmp_path):
     path = script(f"""
         world.Barrier()
         if world.rank == {rank}:
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(60)
         """)
-    ended = run_job(3, [path], via="launch", timeout=50)
+    ended = run_job(3, [path], via="launch", timeout=50, cwd=tmp_path)
     assert ended.code == 4, ended.story()
     assert ended.seconds < 40
     named = re.findall(r"fleet_mpi: rank (\d) on \S+ was killed by signal (\d+)", ended.err)
     assert named == [(str(rank), "9")], ended.story()
 
 
-@pytest.mark.parametrize("end", ("os._exit(85)", "world.Abort(85)"))
-def test_the_code_of_the_rank_that_failed_comes_back(script, end):
+@pytest.mark.parametrize("end, code, how", (
+    ("os._exit(0)", 4, "ended in the middle of the job, with exit code 0"), ("os._exit(7)", 7, "ended with exit code 7"),
+    ("os.kill(os.getpid(), signal.SIGTERM)", 4, "was killed by signal 15 (SIGTERM)")))
+def test_how_a_rank_ended_is_said_once_and_mpiruns_box_is_not_shown(script, end, code, how, tmp_path):
     path = script(f"""
         world.Barrier()
         if world.rank == 1:
             {end}
         time.sleep(60)
         """)
-    ended = run_job(3, [path], via="launch", timeout=50)
+    ended = run_job(3, [path], via="launch", timeout=50, cwd=tmp_path)
+    assert ended.code == code, ended.story()
+    said = [line for line in ended.err.splitlines() if line.startswith("fleet_mpi: rank ")]
+    assert len(said) == 1 and said[0].startswith(f"fleet_mpi: rank 1 on {os.uname().nodename} {how}"), ended.story()
+    assert "BAD TERMINATION" not in ended.out + ended.err and "prterun" not in ended.out + ended.err, ended.story()
+
+
+def test_a_rank_killed_before_mpi_starts_ends_the_job_at_once(tmp_path):
+    (tmp_path / "train.py").write_text(textwrap.dedent("""
+        import os, signal, time
+        if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == "1":
+            print(time.time(), flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        from mpi4py import MPI
+        """))
+    ended = run_job(3, [tmp_path / "train.py"], via="launch", timeout=50, cwd=tmp_path)
+    after = time.time() - float(ended.out)
+    assert ended.code == 4 and after < 3, (after, ended.story())
+    assert [line for line in ended.err.splitlines() if "rank 1 on" in line and "killed by signal 9" in line], ended.story()
+
+
+@pytest.mark.parametrize("end", ("os._exit(85)", "world.Abort(85)"))
+def test_the_code_of_the_rank_that_failed_comes_back(script, end, tmp_path):
+    path = script(f"""
+        world.Barrier()
+        if world.rank == 1:
+            {end}
+        time.sleep(60)
+        """)
+    ended = run_job(3, [path], via="launch", timeout=50, cwd=tmp_path)
     assert ended.code == 85, ended.story()
     assert "was killed" not in ended.err, ended.story()
 
 
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
-def test_a_signal_to_the_launcher_ends_the_ranks(script, number):
+def test_a_signal_to_the_launcher_ends_the_ranks(script, number, tmp_path):
     mpirun()
     path = script("""
         pids = world.gather(os.getpid())
@@ -137,7 +168,7 @@ def test_a_signal_to_the_launcher_ends_the_ranks(script, number):
             print(*pids, flush=True)
         time.sleep(60)
         """)
-    job = subprocess.Popen([sys.executable, "-m", "fleet_mpi.launch", "-np", "2", path], env=clean_environment(),
+    job = subprocess.Popen([sys.executable, "-m", "fleet_mpi.launch", "-np", "2", path], env=clean_environment(), cwd=tmp_path,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         pids = job.stdout.readline().split()
@@ -151,3 +182,45 @@ def test_a_signal_to_the_launcher_ends_the_ranks(script, number):
     while any(os.path.exists(f"/proc/{pid}") for pid in pids):
         assert time.monotonic() < deadline, err
         time.sleep(0.01)
+
+
+def shared_memory():
+    """The names of MPI's segments on this machine."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith(("mpich_", "sm_segment"))}
+
+
+def test_kill_9_of_the_launcher_ends_mpirun_and_all_ranks_and_leaves_nothing(script, tmp_path):
+    mpirun()
+    path = script("""
+        mapped = [line.split("/")[-1].strip() for line in open("/proc/self/maps") if "mpich_shm" in line or "sm_segment" in line]
+        told = world.gather([os.getpid(), *mapped])
+        if world.rank == 0:
+            print(os.environ["FLEET_MPI_LAUNCH_DIR"], *sum(told, []), flush=True)
+        time.sleep(60)
+        """)
+    job = subprocess.Popen([sys.executable, "-m", "fleet_mpi.launch", "-np", "3", path], env=clean_environment(), cwd=tmp_path,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        folder, *words = job.stdout.readline().split()
+    finally:
+        job.kill()
+    out, err = job.communicate(timeout=20)  # ends when no process has the pipes any more
+    assert err.splitlines()[-1] == "fleet_mpi: the launcher was killed; its job has been ended", err
+    pids, segments = [word for word in words if word.isdecimal()], {word for word in words if not word.isdecimal()}
+    assert len(pids) == 3 and segments
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")], err
+    assert not segments & shared_memory() and not os.path.exists(folder), err
+
+
+def test_a_killed_job_leaves_no_segment(script, tmp_path):
+    path = script("""
+        mapped = [line.split("/")[-1].strip() for line in open("/proc/self/maps") if "mpich_shm" in line or "sm_segment" in line]
+        if world.rank == 1:
+            print(*mapped, flush=True)
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)
+        """)
+    ended = run_job(3, [path], via="launch", timeout=50, cwd=tmp_path)
+    assert ended.code == 4 and ended.out.split(), ended.story()
+    assert not set(ended.out.split()) & shared_memory(), ended.story()

@@ -2,13 +2,19 @@
 
 import os
 import runpy
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-import fleet_mpi.launch
 from fleet_mpi.launch import main
+from fleet_mpi.launch import starting
 from fleet_mpi.launch.mpirun import MPICH, Launcher
+from fleet_mpi.launch.running import Ending
+
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +56,7 @@ def became(monkeypatch):
         lines.append(words)
         raise Became
     monkeypatch.setattr(os, "execv", execv)
-    monkeypatch.setattr(fleet_mpi.launch.mpirun, "find_launcher", lambda name: pytest.fail("no job is to be started"))
+    monkeypatch.setattr(starting.mpirun, "find_launcher", lambda name: pytest.fail("no job is to be started"))
     yield lines, Became
 
 
@@ -76,17 +82,23 @@ def test_in_a_job_of_another_size_it_refuses(monkeypatch, became, capsys):
 
 
 @pytest.fixture
-def started(monkeypatch, tmp_path):
-    """Launch in a folder with ``train.py``; the command lines and folders that jobs would have had. They all fail."""
+def endings():
+    """How the next jobs end; all others fail."""
+    return []
+
+
+@pytest.fixture
+def started(monkeypatch, tmp_path, endings):
+    """Launch in a folder with ``train.py``; the command lines and folders that jobs would have had."""
     (tmp_path / "train.py").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fleet_mpi.launch.mpirun, "find_launcher", lambda name: Launcher(name, MPICH))
+    monkeypatch.setattr(starting.mpirun, "find_launcher", lambda name: Launcher(name, MPICH))
     jobs = []
 
     def run(words, environ, folder):
         jobs.append((words, environ, folder))
-        return 9, None
-    monkeypatch.setattr(fleet_mpi.launch.running, "run", run)
+        return endings.pop(0) if endings else Ending(9)
+    monkeypatch.setattr(starting.running, "run", run)
     return jobs
 
 
@@ -129,3 +141,22 @@ def test_launch_ps_starts_two_servers_and_two_workers_with_logs_of_its_own(start
         runpy.run_module("fleet_mpi.launch.launch_ps", run_name="__main__")
     (words, environ, _), = started
     assert words[:3] == ("mpirun", "-np", "4") and environ["FLEET_MPI_SERVERS"] == "2" and (tmp_path / "logs").is_dir()
+
+
+NOT_BEGUN = Ending(213, boxes="The PMIx server's listener thread failed to start. We cannot\ncontinue.\n")
+
+
+@pytest.mark.parametrize("failures, starts, code", ((1, 2, 0), (2, 3, 0), (3, 3, 213)))
+def test_a_mpirun_that_could_not_start_is_started_again_twice_at_most(started, endings, capsys, failures, starts, code):
+    endings += [NOT_BEGUN] * failures + [Ending(0)]
+    assert main(["-np", "2", "train.py"]) == code and len(started) == starts
+    said = capsys.readouterr().err
+    again = [line for line in said.splitlines() if "starting it again" in line]
+    assert len(again) == starts - 1 and ("listener thread" in said) is (code != 0)
+
+
+def test_an_interrupt_during_imports_is_no_traceback(tmp_path):
+    (tmp_path / "difflib.py").write_text("raise KeyboardInterrupt")
+    ended = subprocess.run([sys.executable, "-m", "fleet_mpi.launch", "-np", "2", "train.py"], capture_output=True,
+                           timeout=60, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])})
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")

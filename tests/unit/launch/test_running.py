@@ -7,14 +7,15 @@ import sys
 
 import pytest
 
-from fleet_mpi.launch import running, watched
+from fleet_mpi.launch import notes, running
 from fleet_mpi.launch.job import parse
-from fleet_mpi.launch.running import code_of, cores, exit_code, last_line, run
+from fleet_mpi.launch.keeper import Process
+from fleet_mpi.launch.running import Ending, cause, code_of, cores, exit_code, last_line, run
 
 
 def test_the_code_of_the_command_comes_back():
     program = "import os, sys; sys.exit(int(os.environ['CODE']))"
-    assert run([sys.executable, "-c", program], {"CODE": "23"}) == (23, None)
+    assert run([sys.executable, "-c", program], {"CODE": "23"}) [:2] == (23, None)
 
 
 def test_signals_do_what_they_did_before():
@@ -27,7 +28,7 @@ PROGRAM = """
 import sys
 from fleet_mpi.launch.running import exit_code, run
 job = "import signal, time; " + sys.argv[1] + "; print('up', flush=True); time.sleep(60)"
-print(*run([sys.executable, "-c", job], None), flush=True)
+print(*run([sys.executable, "-c", job], None)[:2], flush=True)
 """
 
 
@@ -46,6 +47,63 @@ def test_a_signal_to_the_launcher_ends_the_job(number, job, said):
         launcher.kill()
 
 
+def test_output_is_shown_and_mpiruns_own_words_are_kept(capfd):
+    box = "-" * 74 + "\nprterun detected that one or more processes exited\n" + "-" * 74 + "\n"
+    program = "import sys; print('mine'); sys.stderr.write(sys.argv[1] + 'fleet_mpi: rank 1 on h ended\\n'); sys.exit(7)"
+    ending = run([sys.executable, "-c", program, box], dict(os.environ))
+    assert ending == (7, None, box, True) and not ending.has_not_begun
+    assert tuple(capfd.readouterr()) == ("mine\n", "fleet_mpi: rank 1 on h ended\n")
+
+
+@pytest.mark.parametrize("code, boxes, begun", (
+    (213, "The PMIx server's listener thread failed to start. We cannot\ncontinue.\n", False),
+    (0, "The PMIx server's listener thread failed to start. We cannot\ncontinue.\n", True),
+    (213, "", True)))
+def test_a_mpirun_that_has_started_nothing_is_known(code, boxes, begun):
+    assert Ending(code, boxes=boxes).has_not_begun is not begun
+
+
+@pytest.mark.parametrize("ending, vanished, said", (
+    (Ending(9, None, "a box\n", True), "rank 1 vanished", ""),
+    (Ending(9, None, "a box\n", False), None, "a box\n"),
+    (Ending(9, None, "a box\n", False), "rank 1 vanished", "rank 1 vanished\n"),
+    (Ending(0, None, "a box\n", False), "rank 1 vanished", ""),
+    (Ending(9, signal.SIGINT, "a box\n", False), None, "")))
+def test_mpirun_is_heard_where_nothing_else_tells_the_cause(ending, vanished, said, tmp_path):
+    if vanished:
+        (tmp_path / notes.VANISHED).write_text(vanished)
+    assert cause(ending, tmp_path) == said
+
+
+def test_a_rank_that_vanished_is_a_lost_peer(tmp_path):
+    (tmp_path / notes.VANISHED).write_text("rank 1 vanished")
+    assert [exit_code(code, None, tmp_path) for code in (1, 9, 0)] == [4, 4, 0]
+
+
+KILLED = """
+import sys
+from fleet_mpi.launch.running import run
+job = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+run([sys.executable, "-c", sys.argv[2] + job], None, sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child's life to its parent's")
+@pytest.mark.parametrize("stubborn", ("", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "),
+                         ids=("mpirun ends", "mpirun must be killed"))
+def test_a_job_ends_with_a_launcher_that_is_killed(stubborn, tmp_path):
+    notes_folder = tmp_path / "notes"
+    notes_folder.mkdir()
+    program = KILLED.replace("import run\n", "import run\nfrom fleet_mpi.launch import keeper\nkeeper.PATIENCE_S = 0.5\n")
+    launcher = subprocess.Popen([sys.executable, "-c", program, str(notes_folder), stubborn], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    mpirun = launcher.stdout.readline()
+    assert Process.numbered(mpirun.encode())
+    launcher.kill()
+    assert launcher.communicate(timeout=30) == ("", "fleet_mpi: the launcher was killed; its job has been ended\n")
+    assert Process.numbered(mpirun.encode()) is None and not notes_folder.exists()
+
+
 @pytest.mark.parametrize("code, ended_by, note, result", (
     (0, None, None, 0),
     (3, None, None, 3),
@@ -60,7 +118,7 @@ def test_a_signal_to_the_launcher_ends_the_job(number, job, said):
 ))
 def test_the_code_of_the_job(code, ended_by, note, result, tmp_path):
     if note is not None:
-        (tmp_path / watched.FIRST).write_text(note)
+        (tmp_path / notes.FIRST).write_text(note)
     assert exit_code(code, ended_by, str(tmp_path)) == result
 
 
@@ -70,14 +128,14 @@ def test_cores_are_those_of_this_process():
 
 def test_a_job_that_goes_on_after_a_rank_has_failed_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "AFTER_FAILURE_S", 0.2)
-    (tmp_path / watched.FIRST).write_text("7")
-    assert run(["sleep", "60"], dict(os.environ), str(tmp_path)) == (-signal.SIGTERM, None)
+    (tmp_path / notes.FIRST).write_text("7")
+    assert run(["sleep", "60"], dict(os.environ), str(tmp_path))[:2] == (-signal.SIGTERM, None)
 
 
 def test_a_job_whose_rank_was_preempted_may_go_on_saving(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "AFTER_FAILURE_S", 0)
-    (tmp_path / watched.FIRST).write_text("75")
-    assert run(["sleep", "0.5"], dict(os.environ), str(tmp_path)) == (0, None)
+    (tmp_path / notes.FIRST).write_text("75")
+    assert run(["sleep", "0.5"], dict(os.environ), str(tmp_path))[:2] == (0, None)
 
 
 @pytest.fixture
@@ -104,7 +162,7 @@ def test_words_of_an_earlier_job_are_not_taken_for_this_ones(failed):
 
 def test_words_that_a_rank_has_said_are_not_said_again(failed):
     job, folder = failed
-    (folder / watched.SPOKE).write_text("1")
+    (folder / notes.SPOKE).write_text("1")
     assert last_line(job, 85, None, folder).startswith("fleet_mpi: the job ended with code 85")
 
 
@@ -123,5 +181,5 @@ def test_nothing_is_said_of_jobs_that_did_not_fail_or_keep_no_logs(failed):
 ))
 def test_a_rank_that_was_killed_with_the_job_has_said_what_it_would_end_with(said, code, tmp_path):
     assert code_of(said) == code
-    (tmp_path / watched.SPOKE).write_text(said)
+    (tmp_path / notes.SPOKE).write_text(said)
     assert exit_code(137, None, str(tmp_path)) == code and exit_code(3, None, str(tmp_path)) == 3

@@ -1,0 +1,69 @@
+"""What mpirun itself writes between the lines of the ranks: boxes that tell that a rank ended, without a name or a cause.
+
+They are held back, and shown where the launcher has nothing better to say. Knows their form in Open MPI and MPICH; all
+else passes at once, as it comes.
+"""
+
+import re
+
+_RULE = re.compile(rb"\n?(-{50,}|={50,})\n")
+_MAY_BECOME_A_RULE = re.compile(rb"\n?(-+|=+)\Z")
+# The first line within a box of mpirun; tables of a script have others.
+_KNOWN = re.compile(rb"=   BAD TERMINATION|.*(?:prterun|mpirun|mpiexec|PMIx|PRTE|Open MPI)|MPI_ABORT was|A daemon |"
+                    rb"There are not enough|Sorry!|A system call failed|An internal error|Failed to ")
+_END = re.compile(rb"^(-{50,}|={50,})\n", re.M)
+_LINE = re.compile(rb"(?:\[(?:mpiexec|proxy:)[^]\n]*\] |\[[^]\s]+:\d+\] (?:PMIX ERROR|plm:|\*\*\*)|"
+                   rb"YOUR APPLICATION TERMINATED WITH|This typically refers to a problem|Please see the FAQ page|"
+                   rb"MPICH_ASYNC)[^\n]*\n")
+
+
+class Boxes:
+    """One stream of mpirun: ``passed(data)`` gives what is to be shown of it, ``held`` has mpirun's own words."""
+
+    def __init__(self):
+        self.held = b""
+        self._open = b""        # what may still turn out to be a box
+        self._in_a_line = False
+
+    def passed(self, data):
+        """What to show now, given what has come."""
+        data, self._open, shown = self._open + data, b"", b""
+        while data and not self._open:
+            part, data = self._next(data)
+            shown += part
+        return shown
+
+    def rest(self):
+        """What was held back and is no whole box: the stream has ended."""
+        rest, self._open = self._open, b""
+        return rest
+
+    def _next(self, data):
+        """(what to show, what is left) of data that is not empty."""
+        if not self._in_a_line:
+            length = self._box(data)
+            if length is None:
+                self._open = data
+                return b"", b""
+            if length:
+                self.held += data[:length]
+                return b"", data[length:]
+        line, end, left = data.partition(b"\n")
+        self._in_a_line = not end
+        return line + end, left
+
+    @staticmethod
+    def _box(data):
+        """How much of data, from its start, is mpirun's own; None: more must come before that is known."""
+        line = _LINE.match(data)
+        if line:
+            return line.end()
+        rule = _RULE.match(data)
+        if not rule:
+            return None if _MAY_BECOME_A_RULE.match(data) else 0
+        if b"\n" not in data[rule.end():]:
+            return None
+        if not _KNOWN.match(data, rule.end()):
+            return 0
+        end = _END.search(data, rule.end())
+        return end.end() if end else None

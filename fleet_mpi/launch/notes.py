@@ -1,0 +1,43 @@
+"""Notes that ranks' watchers leave for the launcher, in a folder of the job. Needs the standard library only.
+
+Of every kind of note the first one counts, whichever rank it is of.
+"""
+
+import os
+from pathlib import Path
+
+FOLDER = "FLEET_MPI_LAUNCH_DIR"  # the variable that names the folder
+BEGAN = "began"                  # a rank was started at all
+FIRST = "first_to_fail"          # the code that the first rank that failed ended with
+SPOKE = "first_to_speak"         # the sentence of the first rank that said why it fails
+VANISHED = "vanished"            # a sentence about a rank that ended with code 0, but not in order
+
+
+def leave_note(folder, name, text, rank):
+    """Write a note, unless another rank has been quicker; returns whether this one was first, as far as can be seen."""
+    if not folder:
+        return True
+    own = os.path.join(folder, f"{name}.{rank}")
+    try:
+        with open(own, "w") as file:
+            file.write(text)
+        os.link(own, os.path.join(folder, name))  # whole or not at all: this process may be killed at any moment
+    except FileExistsError:
+        return False
+    except OSError:
+        return True  # the launcher's folder is not on this host: then mpirun's code has to do
+    return True
+
+
+def read_note(folder, name):
+    """The text of the first note of this kind; None where there is none."""
+    try:
+        return Path(folder, name).read_text()
+    except OSError:
+        return None
+
+
+def first_code(folder):
+    """What the first rank that failed ended with, by its note; None where there is none."""
+    text = read_note(folder, FIRST)
+    return None if text is None else int(text)

@@ -1,0 +1,107 @@
+"""The launcher from its first word to its last: reads the command line, starts the job, and says how it ended.
+
+Knows exit codes and which part does what; starts no MPI in its own process.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+
+from fleet_mpi import notices
+from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
+from fleet_mpi.launch import announce, dry_run, mpirun, rank_roles, running, surroundings
+from fleet_mpi.launch.command import command, told
+from fleet_mpi.launch.job import parse
+
+# Launchers in ranks would start a job each. Slurm's tasks count only where they are ranks: batch scripts have them too.
+STARTS = 3  # of a mpirun that fails before it starts any rank
+IN_A_JOB = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+
+def main(argv=None, unsaid=None, log_dir="log"):
+    """``fleet_mpi.launch.main``, without what a Ctrl-C during imports needs."""
+    try:
+        environ = dict(os.environ)
+        around = surroundings.around(environ)
+        return launch(parse(sys.argv[1:] if argv is None else argv, around, environ, unsaid, log_dir), around)
+    except FleetError as error:
+        sys.stderr.write(f"fleet_mpi: {type(error).__name__}: {error}\n")
+        return error.exit_code
+
+
+def launch(job, around):
+    """Start the ranks of a Job and wait for them; returns the exit code of the whole.
+
+    Inside a job, this process is a rank already, and becomes the script itself.
+    """
+    if job.script[0] != "-m" and not os.path.isfile(job.script[0]):
+        raise UsageError(f"no script {job.script[0]!r} (in {os.getcwd()}); fleetrun --help")
+    for note in announce.idle(job):
+        notices.log().warning(note)
+    size = _size_of_this_job(os.environ)
+    if size is not None:
+        _become_the_script(job, size)
+    found = mpirun.find_launcher(job.told.launcher or "mpirun")
+    environ = dict(os.environ)
+    if job.told.dry_run:
+        from fleet_mpi.launch import plan_command  # here, since it needs what no start of a job should wait for
+
+        made = command(job, found, around, sys.executable, environ)
+        return plan_command.show(dry_run.text(job, made, around), job.servers, job.told.model)
+    folder = _folder(job)
+    try:
+        made = command(job, found, around, sys.executable, environ, folder)
+        sys.stderr.write(announce.opening(job, around, made.added))
+        sys.stderr.flush()
+        return _run(job, made, environ, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # the last of the ranks may still be leaving its note
+
+
+def _run(job, made, environ, folder):
+    """Run the command, a second and third time if mpirun itself fails to start; returns the exit code."""
+    started = time.time()
+    for again in range(1, STARTS + 1):
+        ending = running.run(made.words, {**environ, **made.added}, folder)
+        if again == STARTS or not ending.has_not_begun:
+            break
+        notices.log().warning(f"mpirun could not start, before it started any rank: starting it again ({again} of "
+                              f"{STARTS - 1})")
+    code = running.exit_code(ending.code, ending.ended_by, folder)
+    sys.stderr.write(running.cause(ending, folder) + running.last_line(job, code, ending.ended_by, folder, started))
+    return code
+
+
+def _size_of_this_job(environ):
+    """How many ranks there are, where this process is one of them already; else None."""
+    names = [*IN_A_JOB, *(["SLURM_STEP_NUM_TASKS"] if "PMIX_RANK" in environ else [])]
+    return next((int(environ[name]) for name in names if name in environ), None)
+
+
+def _folder(job):
+    """Where ranks leave notes: with the logs where these are elsewhere too, since other hosts see only such a folder."""
+    try:
+        if job.log_dir:
+            os.makedirs(job.log_dir, exist_ok=True)
+            if job.worker_labels and not job.servers:
+                with open(os.path.join(job.log_dir, "endpoints.log"), "w") as file:
+                    file.write(announce.endpoints(job))
+        beside = os.path.abspath(job.log_dir) if job.log_dir and job.hosts else None
+        return tempfile.mkdtemp(prefix=".fleet_mpi-job-", dir=beside)
+    except OSError as error:
+        raise EnvironmentProblem(f"the folder of the logs cannot be written: {error}; say another by --log_dir, or "
+                                 "--log_dir '' for none") from None
+
+
+def _become_the_script(job, size):
+    if size != job.ranks:
+        raise EnvironmentProblem(f"the launcher is to start {job.ranks} ranks, but runs in a job of {size} itself; "
+                                 "start it without mpirun, or the script by mpirun ... python -m fleet_mpi SCRIPT.py")
+    os.environ.update(told(job))
+    os.environ.update(rank_roles.rank_variables(os.environ, rank_roles.rank()))
+    for name in rank_roles.inherited(os.environ):
+        del os.environ[name]
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "fleet_mpi", *job.script])

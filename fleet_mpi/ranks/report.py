@@ -1,0 +1,25 @@
+"""What a rank reports to the launcher's watcher beside it (``launch/watched.py``): nothing where there is none.
+
+The watcher sees exit codes; a report tells it what they do not: the role, that this rank has said why it fails, and that
+it ends in order: who leaves by ``os._exit(0)`` has code 0 too.
+"""
+
+import atexit
+import os
+
+_LINE = "FLEET_MPI_LAUNCH_REPORT"  # the file to write to
+JOINED, FAILS, ENDS = "joined", "fails", "ends"
+
+
+def tell(word, about=""):
+    """Write one line to the watcher."""
+    try:
+        os.write(int(os.environ[_LINE]), f"{word} {about}".rstrip().encode() + b"\n")
+    except (KeyError, ValueError, OSError):
+        pass  # not started by our launcher
+
+
+def promise_to_end():
+    """Report the end of this process when it comes in order: after all other exit callbacks, so call this early."""
+    rank = os.getpid()
+    atexit.register(lambda: tell(ENDS) if os.getpid() == rank else None)
