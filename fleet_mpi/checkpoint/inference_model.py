@@ -5,7 +5,7 @@ import os
 from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import add_vars, choose, is_persistable, put_values, values_of
-from fleet_mpi.errors import CheckpointMissing, UsageError
+from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
 from fleet_mpi.program.program import default_main_program, prune
 from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.serialize import parse, program_to_bytes
@@ -70,7 +70,18 @@ def _read_model(files, name):
     if not files.has(name):
         raise CheckpointMissing(f"{os.path.join(files.folder, name)}: no such file; is {files.folder!r} what "
                                 f"save_inference_model wrote?")
-    return parse(files.read(name))
+    path = os.path.join(files.folder, name)
+    program, extra = parse(files.read(name), path)
+    for key in ("feeds", "fetches"):
+        wrong = [one for one in _list(extra.get(key)) if one not in program.global_block().vars]
+        if wrong or not isinstance(extra.get(key), list):
+            raise CheckpointDamaged(f"{path}: it was not written by save_inference_model: expected the variables to feed and "
+                                    f"to fetch, got {key} {extra.get(key)!r:.80}")
+    return program, extra
+
+
+def _list(given):
+    return [one if isinstance(one, str) else "" for one in given] if isinstance(given, list) else []
 
 
 def _require_fed(program, feeds, targets):

@@ -4,12 +4,12 @@ The file is a numpy ``.npz`` archive whatever its name; nested dictionaries use 
 """
 
 import os
-import zipfile
 
 import numpy as np
 
+from fleet_mpi.checkpoint import storage
 from fleet_mpi.checkpoint.replacing import replacing
-from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
 
 
 def save(obj, path, pickle_protocol=2):
@@ -21,12 +21,14 @@ def save(obj, path, pickle_protocol=2):
 def load(path, **configs):
     """Read what ``save`` wrote: a (nested) dictionary of arrays."""
     if not os.path.isfile(path):
-        raise CheckpointDamaged(f"{path}: no such file")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return unflatten({name: archive[name] for name in archive.files})
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
-        raise CheckpointDamaged(f"{path}: not a file that save() wrote: {error}") from None
+        raise CheckpointMissing(f"{path}: no such file")
+    with storage.refusals("read", path), open(path, "rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as archive:
+                return unflatten({name: archive[name] for name in archive.files})
+        # Whatever numpy and zipfile make of a foreign or damaged file.
+        except Exception as error:
+            raise CheckpointDamaged(f"{path}: damaged, or not a file that save() wrote: {error}") from None
 
 
 def flatten(obj, prefix=""):

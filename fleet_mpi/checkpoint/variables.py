@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 
+from fleet_mpi.checkpoint import file_names
 from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.tensor_file import read_tensor, read_tensors, write_tensor
 from fleet_mpi.checkpoint.transaction import saving_into
@@ -150,6 +151,7 @@ def _read_apart(files, names):
 
 
 def _read_together(files, filename, wanted, saved):
+    file_names.path_in(files.folder, filename)  # this name is the script's own
     count = 0
     with files.refusing_changed([filename]), files.open(filename) as stream:
         for count, (array, lod) in enumerate(read_tensors(stream), 1):

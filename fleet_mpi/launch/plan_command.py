@@ -10,13 +10,14 @@ import sys
 
 from fleet_mpi import update_rules
 from fleet_mpi.checkpoint.inference_model import MODEL
+from fleet_mpi.checkpoint.saved_files import SavedFiles
 from fleet_mpi.checkpoint.tensor_file import read_tensor
 from fleet_mpi.errors import FleetError, UsageError
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.placement.dispatch import METHODS
 from fleet_mpi.placement.plan import plan
-from fleet_mpi.program.serialize import program_from_bytes
+from fleet_mpi.program.serialize import parse
 from fleet_mpi.wire import protocol
 
 ABOUT = """Prints the shard table: what each server would keep, how evenly, and what one step of a worker moves."""
@@ -75,8 +76,7 @@ def _variable(text):
 def _saved(folder):
     """The parameters of a saved model, by name."""
     if os.path.isfile(os.path.join(folder, MODEL)):
-        with open(os.path.join(folder, MODEL), "rb") as stream:
-            found = program_from_bytes(stream.read()).all_parameters()
+        found = parse(SavedFiles(folder).read(MODEL), os.path.join(folder, MODEL))[0].all_parameters()
         return sorted(Variable(var.name, tuple(var.shape), str(var._dtype)) for var in found if var.trainable)
     if not os.path.isdir(folder):
         raise UsageError(f"plan: --model {folder!r} is not a folder")

@@ -88,6 +88,13 @@ def find(type):
     return _OPS[type]
 
 
+def is_known(type):
+    """Whether there is an op of this type, among the parts of the package that are imported."""
+    if type not in _OPS:
+        _load_all()
+    return type in _OPS
+
+
 def all_types():
     """Every registered op type, gradients included."""
     _load_all()

@@ -1,4 +1,4 @@
-"""Programs as bytes: one line that names the format and its version, then JSON in UTF-8.
+"""Programs as bytes: one line that names the format, its version and a checksum of the rest, then JSON in UTF-8.
 
 Everything that runs is kept: blocks, variables, ops, attributes (arrays as base64), the seed. Python
 objects that only matter while a program is built (regularizers, clips) are not.
@@ -6,17 +6,20 @@ objects that only matter while a program is built (regularizers, clips) are not.
 
 import base64
 import json
+import zlib
 
 import numpy as np
 
 from fleet_mpi.errors import CheckpointDamaged, ProgramError
+from fleet_mpi.program import registry
 from fleet_mpi.program.block import Block
 from fleet_mpi.program.operator import Operator
 from fleet_mpi.program.program import Program
 from fleet_mpi.program.variable import Parameter
 
 MAGIC = b"fleet_mpi program "
-VERSION = 1
+VERSION = 2
+_WITHOUT_CHECKSUM = b"1"
 
 
 def program_to_bytes(program, extra=None):
@@ -24,10 +27,14 @@ def program_to_bytes(program, extra=None):
     document = {"seed": program.random_seed, "extra": extra or {},
                 "blocks": [_block_to_data(block) for block in program.blocks]}
     try:
-        text = json.dumps(document, default=_encode, separators=(",", ":"))
+        body = json.dumps(document, default=_encode, separators=(",", ":")).encode()
     except TypeError as error:
         raise ProgramError(f"this program cannot be saved: {error}") from None
-    return MAGIC + str(VERSION).encode() + b"\n" + text.encode()
+    return MAGIC + _version_and_checksum(body) + b"\n" + body
+
+
+def _version_and_checksum(body):
+    return f"{VERSION} {zlib.crc32(body):08x}".encode()
 
 
 def program_from_bytes(data):
@@ -35,19 +42,23 @@ def program_from_bytes(data):
     return parse(data)[0]
 
 
-def parse(data):
-    """(program, extra) from bytes; damaged or foreign bytes are a CheckpointDamaged."""
+def parse(data, where="the program's bytes"):
+    """(program, extra) from bytes; damaged or foreign bytes are a CheckpointDamaged that says where they come from."""
     head, _, body = bytes(data).partition(b"\n")
     if not head.startswith(MAGIC):
-        raise CheckpointDamaged("these bytes are no fleet_mpi program (a __model__ file of the original "
+        raise CheckpointDamaged(f"{where}: this is no fleet_mpi program (a __model__ file of the original "
                                 "is another format: build the network and load its parameter files)")
-    if head[len(MAGIC):] != str(VERSION).encode():
-        raise CheckpointDamaged(f"program format {head[len(MAGIC):]!r}: this version reads {VERSION}")
+    version = head[len(MAGIC):]
+    if version.partition(b" ")[0] not in (_WITHOUT_CHECKSUM, str(VERSION).encode()):
+        raise CheckpointDamaged(f"{where}: program format {version[:20]!r}: this version reads {VERSION}")
+    if version not in (_WITHOUT_CHECKSUM, _version_and_checksum(body)):
+        raise CheckpointDamaged(f"{where}: damaged, the checksum differs; take an older copy")
     try:
         document = json.loads(body.decode(), object_hook=_decode)
-        return _program_from_data(document), document["extra"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointDamaged(f"the program's bytes are damaged: {type(error).__name__}: {error}") from None
+        return _program_from_data(document), dict(document["extra"])
+    # Whatever it is that a foreign or damaged document leads to.
+    except Exception as error:
+        raise CheckpointDamaged(f"{where}: damaged: {type(error).__name__}: {error}") from None
 
 
 def _block_to_data(block):
@@ -68,13 +79,31 @@ def _var_to_data(var):
 def _program_from_data(document):
     program = Program()
     program.random_seed = document["seed"]
-    program.blocks = [Block(program, i, data["parent"]) for i, data in enumerate(document["blocks"])]
+    program.blocks = [Block(program, i, _parent(i, data["parent"])) for i, data in enumerate(document["blocks"])]
     for block, data in zip(program.blocks, document["blocks"]):
         for fields in data["vars"]:
             _enter_var(block, dict(fields))
         block.ops = [Operator(block, type, inputs, outputs, attrs, tuple(site))
                      for type, inputs, outputs, attrs, site in data["ops"]]
+        for op in block.ops:
+            _check(op, len(program.blocks))
     return program
+
+
+def _parent(index, parent):
+    """A block is within an earlier one: a circle would be walked for ever."""
+    if not isinstance(parent, int) or not -1 <= parent < index:
+        raise ValueError(f"block {index} is within block {parent!r}")
+    return parent
+
+
+def _check(op, blocks):
+    """Raise where an op could not be run for want of a slot or a block."""
+    if registry.is_known(op.type):
+        registry.find(op.type).check_slots(op)
+    body = op.attrs.get("sub_block")
+    if body is not None and not (isinstance(body, int) and op.block.idx < body < blocks):
+        raise ValueError(f"{op}: there is no block {body!r} within block {op.block.idx}")
 
 
 def _enter_var(block, fields):
