@@ -85,7 +85,7 @@ TABLE = (
             "where MPI gives the roles: this many first ranks serve, all others work; 0: every even rank serves"),
     Setting("FLEET_MPI_SERVER_RATIO", str, "",
             "where MPI gives the roles: servers to workers as 1:3, so that every fourth rank, from rank 0 on, serves "
-            "(2:3: two servers, then three workers, and so on)"),
+            "(2:3: two servers, then three workers, and so on; 0:1: none serves, training is collective)"),
     Setting("FLAGS_rpc_deadline", int, 180000,
             "milliseconds that a rank waits for another one before it gives up and says for whom it waited"),
     Setting("FLAGS_rpc_send_thread_num", int, 12, "read, without effect: one thread of a rank polls all its messages"),

@@ -12,7 +12,7 @@ import itertools
 
 import numpy as np
 
-from fleet_mpi import fluid, settings
+from fleet_mpi import fluid, sessions, settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet import preemption
 from fleet_mpi.fleet.preemption import Preemption
@@ -20,9 +20,10 @@ from fleet_mpi.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker,
 from fleet_mpi.fluid.incubate.fleet.collective import DistributedStrategy as CollectiveStrategy
 from fleet_mpi.fluid.incubate.fleet.collective import fleet as collective1
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet1
+from fleet_mpi.modes import MODES
 from fleet_mpi.paddle.distributed import fleet as fleet2
 
-MODES = ("sync", "async", "half_async", "geo", "dc_asgd", "bounded_staleness")
+ALSO_CALLED = {"dc_asgd": "delay_compensated"}
 COLLECTIVE = "collective"
 
 
@@ -90,6 +91,10 @@ class Alone:
         """The workers' arrays combined; a job can stand for ``util`` in ``fleet.metrics``."""
         return np.asarray(input)
 
+    def traffic(self):
+        """What moved between processes so far, as the end of a sentence."""
+        return "one process, nothing moved"
+
     def lowest(self, value):
         """The number to decide by: workers that wait for each other in every step must decide alike."""
         return float(value)
@@ -114,6 +119,12 @@ class _Among(Alone):
     def serve(self):
         """Keep parameters until all workers have left; returns an exit code. For servers, after ``minimize``."""
         raise NotImplementedError
+
+    def traffic(self):
+        """Pushes and their bytes."""
+        client = sessions.session_of(fluid.global_scope()).client
+        return (f"{len(client.links)} server(s) took {client.pushes:,} pushes of {client.push_bytes:,} bytes from this "
+                f"worker, {client.pushes * client.push_bytes:,} bytes in all")
 
     def all_reduce(self, input, mode="sum"):
         """The workers' arrays combined."""
@@ -226,6 +237,10 @@ class _Collective(_Among):
                 yield turn[self.worker]
         return read_own
 
+    def traffic(self):
+        """Who summed gradients with whom."""
+        return f"no servers, gradients summed over {self.workers} worker(s)"
+
     def lowest(self, value):
         """Collective: the lowest of the workers' numbers."""
         return float(self.all_reduce(np.array([value], np.float64), "min")[0])
@@ -308,7 +323,8 @@ def add_options(parser, api, mode=None):
     """The options that only several processes look at; ``api`` and ``mode`` are defaults."""
     group = parser.add_argument_group("several processes (mpirun -np N, or python -m fleet_mpi.launch)")
     group.add_argument("--api", choices=list(APIS), default=api, help="transpiler, fleet of 1.x, or fleet of 2.x")
-    group.add_argument("--mode", choices=[*MODES, COLLECTIVE], default=mode, help="when parameters move: sync where "
+    group.add_argument("--mode", choices=[*MODES, COLLECTIVE], default=mode,
+                       type=lambda name: ALSO_CALLED.get(name, name), help="when parameters move: sync where "
                        "there are servers; collective, where all processes work")
     group.add_argument("--strategy", action="append", default=[], metavar="NAME[=VALUE]", help="collective: an option of "
                        "the strategy, of --api transpiler the config; NAME.KEY=VALUE for one of a NAME_configs")
@@ -351,7 +367,7 @@ def config_for(options):
     config.sync_mode = options.mode == "sync"
     config.runtime_split_send_recv = options.mode == "async"
     config.half_async = options.mode == "half_async"
-    config.enable_dc_asgd = options.mode == "dc_asgd"
+    config.enable_dc_asgd = options.mode == "delay_compensated"
     if options.mode == "geo":
         config.geo_sgd_mode, config.geo_sgd_need_push_nums = True, options.k_steps
     if options.mode == "bounded_staleness":

@@ -24,7 +24,7 @@ def roles_for(size, servers=0, ratio=""):
 
     Even ranks serve and odd ones work; a world of one is a worker that keeps its parameters itself. With
     ``servers`` that many first ranks serve; with a ``ratio`` such as "1:3" each four ranks have one server,
-    their first.
+    their first; with "0:1" none serves.
     """
     if size == 1:
         return [(Role.WORKER, 0)]
@@ -46,8 +46,9 @@ def roles_for(size, servers=0, ratio=""):
 
 def _ratio(text):
     servers, _, workers = text.partition(":")
-    if not (servers.strip().isdecimal() and workers.strip().isdecimal() and int(servers) and int(workers)):
-        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={text!r}: expected servers:workers, such as 1:3")
+    if not (servers.strip().isdecimal() and workers.strip().isdecimal() and int(workers)):
+        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={text!r}: expected servers:workers, such as 1:3, or 0:1 for no "
+                                 f"servers")
     return int(servers), int(workers)
 
 

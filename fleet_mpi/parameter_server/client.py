@@ -126,6 +126,11 @@ class Client:
         self.first_step_s, self.is_first_step = 0.0, False  # kernels are compiled in the first step
         self._notices = []
 
+    @property
+    def push_bytes(self):
+        """Of the dense gradients in one push to all servers, headers not counted."""
+        return sum(link.image.nbytes for link in self.links)
+
     # ------------------------------------------------------------------ dense gradients and parameters
 
     def push_pull(self, rows=(), count=1, grads=None, into=None):

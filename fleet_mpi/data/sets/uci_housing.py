@@ -15,7 +15,7 @@ feature_names = ["CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD"
 
 _ROWS = 506
 _PRICE_MEAN = 22.5
-# fit_a_line stops at a batch loss below 10, which its small steps reach only if prices lie close enough.
+# The guides' fit_a_line stops at a batch loss below 10, which its small steps reach only if prices lie close enough.
 _PRICE_SPREAD = 4.5
 
 

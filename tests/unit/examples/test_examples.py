@@ -24,14 +24,20 @@ def numbers_after(word, text):
     return [float(found) for found in re.findall(rf"{word} ([0-9.]+)", text)]
 
 
-def test_fit_a_line_finds_a_batch_with_a_loss_below_10(capsys):
+def test_fit_a_line_converges_and_tells_what_was_reached_and_what_it_took(capsys):
     assert fit_a_line.main([]) == 0
-    assert numbers_after("loss", capsys.readouterr().out)[-1] < 10.0
+    *_, converged, test, took = capsys.readouterr().out.splitlines()
+    assert numbers_after("loss", converged)[-1] < 10.0 and converged.endswith(" in the pass before: converged")
+    error, guessed = map(float, re.search(r"are missed by (\S+) .*by (\S+) if the mean were the guess", test).groups())
+    assert test.startswith("test: 102 prices it never saw") and 0.5 < error < 0.7 * guessed
+    assert re.fullmatch(r"took: [\d,]+ samples in \S+ s, [\d,]+ samples/s, after \S+ s for the first step; one process, nothing "
+                        r"moved", took)
 
 
 def test_fit_a_line_says_when_it_was_not_reached(capsys):
     assert fit_a_line.main(["--passes", "1"]) == 1
-    assert "no batch had a loss below 10 in 1 passes" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "not converged in 1 passes: mean loss " in said and "test:" not in said
 
 
 def test_digits_are_recognised(capsys):

@@ -9,10 +9,8 @@ from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.examples import training
 from fleet_mpi.fleet.job import config_of
+from fleet_mpi.modes import MODES
 from fleet_mpi.transpile.mode_choice import chosen_mode
-
-# The options' names for modes, and the modes' own.
-MEANT = {"dc_asgd": "delay_compensated"}
 
 
 def options(*words):
@@ -23,10 +21,10 @@ def options(*words):
 
 
 @pytest.mark.parametrize("given", (training.config_for, training.strategy_for))
-@pytest.mark.parametrize("mode", training.MODES)
+@pytest.mark.parametrize("mode", (*MODES, *training.ALSO_CALLED))
 def test_every_mode_can_be_asked_for_in_every_way(mode, given):
     config, communicator = config_of(given(options("--mode", mode)))
-    assert chosen_mode(config, mode == "sync", communicator)[0] == MEANT.get(mode, mode)
+    assert chosen_mode(config, mode == "sync", communicator)[0] == training.ALSO_CALLED.get(mode, mode)
 
 
 @pytest.mark.parametrize("given", (training.config_for, training.strategy_for))
