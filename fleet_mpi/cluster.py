@@ -14,7 +14,7 @@ import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import arriving, by_hand, ending, meeting, report, roster
+from fleet_mpi.ranks import arriving, by_hand, ending, lifeline, meeting, report, roster
 from fleet_mpi.ranks.ending import at_exit
 from fleet_mpi.ranks.roster import Member
 
@@ -207,7 +207,10 @@ def _joined(here, record):
         for warning in warnings:
             notices.log().warning("%s", warning)
     report.tell(report.JOINED, f"{members[here.rank].role} {members[here.rank].index}")
-    return Cluster(members, here.rank, here.comm)
+    joined = Cluster(members, here.rank, here.comm)
+    lifeline.rename(f"rank {here.rank} ({joined.role} {joined.index}, host {joined.me.host})", meeting.deadline_s())
+    at_exit(lambda: meeting.leave(here.comm))
+    return joined
 
 
 def _of_role(role, members):
@@ -237,16 +240,33 @@ def _start_mpi():
 
 def _wait_until_all_ranks_have_started_mpi():
     # MPI_Init waits for all ranks, for ever, and holds Python's lock: no Python code can end it. Those of this machine
-    # are waited for before. If one elsewhere does not come, what can end it shows this function's name as the place
-    # where the process waited, and ends it with code 1.
-    mark = arriving.meet_neighbours(meeting.deadline_s())
-    faulthandler.dump_traceback_later(meeting.deadline_s() + _MPI_STARTS_S, exit=True, file=sys.__stderr__)
+    # are waited for before, and the watcher ends the job if one elsewhere does not come. Without a watcher,
+    # faulthandler's timer shows this function's name as the place of the wait, and ends the process with code 1.
+    seconds = meeting.deadline_s() + _MPI_STARTS_S
+    mark = _meet_neighbours()
+    if not lifeline.is_connected():
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
     try:
-        import mpi4py.MPI  # noqa: F401
+        with lifeline.phase("MPI_Init", seconds):
+            import mpi4py.MPI  # noqa: F401
     finally:
         faulthandler.cancel_dump_traceback_later()
         if mark is not None:
             mark.close()
+
+
+def _meet_neighbours():
+    """Wait for the ranks of this machine, and connect to its watcher; the first one starts it before it shows itself."""
+    known = arriving.neighbours() if started_together()[0] > 1 else None
+    if known is None:
+        return arriving.meet_neighbours(meeting.deadline_s())
+    if known.number == 0:
+        lifeline.listen(known.address("watcher"), known.count)
+        lifeline.connect(known.address("watcher"), _own_name(), meeting.deadline_s())
+    mark = arriving.meet_neighbours(meeting.deadline_s())
+    if known.number:
+        lifeline.connect(known.address("watcher"), _own_name(), meeting.deadline_s())
+    return mark
 
 
 def _refuse_singletons(size):

@@ -27,6 +27,10 @@ class Neighbours(NamedTuple):
     count: int
     are_all: bool   # whether the whole job runs here
 
+    def address(self, number):
+        """Where one of them shows that it is here, in the name space of sockets; "watcher": where that one is."""
+        return f"\0fleet_mpi {self.job} {number}"
+
     def name(self, number):
         """How people call one of them."""
         host = socket.gethostname()
@@ -58,7 +62,7 @@ def meet_neighbours(seconds):
         return None
     mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        mark.bind(_address(known, known.number))
+        mark.bind(known.address(known.number))
         missing = _wait(known, seconds)
     except OSError:
         return mark  # MPI has to do without: it says less, and no sooner
@@ -87,14 +91,10 @@ def _wait(known, seconds):
 def _is_here(known, number):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
         try:
-            asking.connect(_address(known, number))
+            asking.connect(known.address(number))
         except ConnectionRefusedError:
             return False
     return True
-
-
-def _address(known, number):
-    return f"\0fleet_mpi {known.job} {number}"
 
 
 def _ancestor(name):

@@ -16,7 +16,7 @@ import threading
 import time
 
 from fleet_mpi.errors import FleetError
-from fleet_mpi.ranks import report
+from fleet_mpi.ranks import lifeline, report
 
 LEAVING = SystemExit  # Python's own, of which the one that scripts see from ``guard`` on is a kind
 _INTERRUPTED = 130  # as a shell counts SIGINT
@@ -127,6 +127,7 @@ def stop(code):
         except (OSError, ValueError, AttributeError):
             pass  # closed, or gone: the job must end all the same
     if _watch.abort is not None:
+        lifeline.say_bye("reported")
         # A launcher drops what it has not yet read from a rank's pipe when it ends the job.
         time.sleep(_READING_S)
         _watch.abort(code)
@@ -213,6 +214,7 @@ def _at_end():
         except BaseException as error:
             shown = error
             fail(error, lambda: sys.__excepthook__(type(shown), shown, shown.__traceback__))
+    lifeline.say_bye()
 
 
 # A process that a script forks off is no rank: its end is not the job's.

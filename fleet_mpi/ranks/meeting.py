@@ -16,7 +16,7 @@ from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem, Stalled, UsageError
 
 # Just below 32767, the largest tag that every MPI takes: a script's own messages use small ones.
-_ARRIVED, _RECORD, _TABLE = 32701, 32702, 32703
+_ARRIVED, _RECORD, _TABLE, _LEAVING = 32701, 32702, 32703, 32704
 
 _SPIN_S = 0.002          # after that long without news a waiting rank sleeps between looks
 _LONGEST_SLEEP_S = 0.005
@@ -108,6 +108,21 @@ def _all_or_stalled(pending, seconds, what, named, cure):
     if left:
         names = ", ".join(named(rank) for rank in sorted(left))
         raise Stalled(f"{what}: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): {cure}")
+
+
+def leave(comm):
+    """Collective: wait for all ranks before MPI_Finalize, which would take a whole core while it waits for them.
+
+    Without a deadline: a rank may do something else at length when the others are done. Whether it still lives is
+    watched (``lifeline``, ``beats``).
+    """
+    word, others = np.zeros(1, np.uint8), range(1, comm.size)
+    if comm.rank:
+        finish({0: comm.Isend(word, 0, _LEAVING)}, FOR_EVER_S)
+        finish({0: comm.Irecv(word, 0, _LEAVING)}, FOR_EVER_S)
+        return
+    finish({rank: comm.Irecv(np.zeros(1, np.uint8), rank, _LEAVING) for rank in others}, FOR_EVER_S)
+    finish({rank: comm.Isend(word, rank, _LEAVING) for rank in others}, FOR_EVER_S)
 
 
 def barrier(comm, named):

@@ -1,0 +1,121 @@
+"""A rank's connection to the watcher of its machine.
+
+The watcher is a process of its own (``watcher.py``) that the first rank of a machine starts before MPI does. A rank tells
+it who it is and when it is about to end; the rest the watcher learns from the kernel. What it sends back ends this
+process. A rank without a watcher (another system, no launcher that says which ranks are here) does without.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+from fleet_mpi import settings
+from fleet_mpi.ranks import watcher
+
+_UNDER_OUR_LAUNCHER = "FLEET_MPI_LAUNCH_DIR"  # there a parent of each rank reports how it ended (launch/watched.py)
+_line = -1  # the file descriptor; no socket object, which the end of the interpreter would close before MPI_Finalize
+
+
+def listen(address, count):
+    """The first rank's: start the watcher of ``count`` ranks, to be met at this address; returns whether it could."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(address)
+            listener.listen(count)
+            _start(listener.fileno(), count)
+    except OSError:
+        return False  # no more processes allowed here, say: deadlines remain
+    return True
+
+
+def _start(listener, count):
+    line = settings.get("PMI_FD")
+    passed = [number for number in (listener, line) if number >= 0]
+    reports_ends = not os.environ.get(_UNDER_OUR_LAUNCHER)
+    # A session of its own: signals to the ranks' group are not meant for it.
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line), str(int(reports_ends))],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=passed, start_new_session=True)
+    child.returncode = 0  # it outlives this process on purpose, and is not waited for
+
+
+def connect(address, name, deadline_s):
+    """Connect to the watcher, if there is one: from now on it knows when this process is stopped or lost."""
+    global _line
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        return
+    _line = connection.detach()
+    rename(name, deadline_s)
+    _end_at_once_by_signal()
+    threading.Thread(target=_obey, args=(_line,), name="fleet_mpi lifeline", daemon=True).start()
+
+
+def is_connected():
+    """Whether a watcher looks after this process."""
+    return _line >= 0
+
+
+def rename(name, deadline_s):
+    """Tell who this process is, as people call it, and how long others wait for it."""
+    _tell("name", name, deadline_s)
+
+
+@contextlib.contextmanager
+def phase(what, seconds):
+    """While this lasts no Python code may run: the watcher ends the job if it takes longer."""
+    _tell("phase", what, seconds)
+    try:
+        yield
+    finally:
+        _tell("phase", "", 0)
+
+
+def say_bye(how="in order"):
+    """This process is about to end; "reported": it has said why it fails."""
+    _tell("bye", how, 0)
+
+
+def _tell(kind, text, number):
+    if _line >= 0:
+        with contextlib.suppress(OSError):  # without the watcher, deadlines remain
+            os.write(_line, f"{kind}\t{text}\t{number}".encode())
+
+
+def _obey(line):
+    """In a thread: flush what the script has written, and end with the code that the watcher sends, if it is not 0."""
+    with contextlib.suppress(OSError):
+        order = os.read(line, 64)
+        if order.startswith(b"end\t"):
+            for name in ("stdout", "stderr"):
+                with contextlib.suppress(Exception):  # closed, or gone
+                    getattr(sys, name).flush()
+            if int(order[4:]):
+                os._exit(int(order[4:]))
+
+
+def _end_at_once_by_signal():
+    """Let the watcher end this process where Python cannot run: the signal's number is the argument of C's _exit."""
+    library = ctypes.CDLL(None)
+    library.signal.argtypes, library.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    library.signal(watcher.END_AT_ONCE, ctypes.cast(library._exit, ctypes.c_void_p))
+
+
+def _forget():
+    """A process that a script forks off is no rank: the watcher must not take it for one."""
+    global _line
+    if _line >= 0:
+        os.close(_line)
+        signal.signal(watcher.END_AT_ONCE, signal.SIG_DFL)
+    _line = -1
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,281 @@
+"""``python watcher.py ...``: the process beside a machine's ranks that reports what they cannot report themselves.
+
+A stopped rank says nothing, a killed one neither, and MPI_Init and MPI_Finalize hold Python's lock: the ranks that wait
+there can be neither asked nor interrupted. The watcher is outside all of that. The kernel tells it which rank is
+stopped or has ended; it names that rank in one sentence and ends the job. The first process of a machine starts it
+(``lifeline``), before MPI starts; it ends with the last rank. Needs the standard library only, and knows no MPI.
+
+Ranks are connected by a socket that keeps packets apart. A rank sends ``name`` (who it is, its deadline in seconds),
+``phase`` (what it is in, and the seconds that may take; empty: nothing), and ``bye`` (``in order``, or ``reported``: it
+has said itself why not). The watcher sends ``end`` with the exit code, or 0: flush what is written, mpirun ends the job.
+"""
+
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+STALLED, PEER_LOST = 5, 4  # exit codes, as in errors.py
+# The number is the exit code that it leads to: a rank takes it with C's _exit, also where Python cannot run.
+END_AT_ONCE = signal.SIGTRAP
+LOOK_EVERY_S = 0.1
+STOOD_STILL_S = 1.0   # without a look for so long, this process was stopped itself, with all the others
+PART_OF_DEADLINE = 0.8  # spoken before those give up who only know that they wait
+GATHER_S = 0.005      # after one rank's end; MPICH's mpirun stops listening soon after it
+KILLED_S = 5.0        # for the kernel to end what was killed
+LAUNCHER_ACTS_S = 1.0  # for mpirun to end the others by itself
+FLUSH_S, ACT_S = 0.1, 0.4  # for ranks to write what they have, and between the means that end them
+NOBODY_CAME_S = 1.0   # the others
+
+
+class Rank:
+    """What is known of one process."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.pid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        self.handle = _handle(self.pid)
+        self.name, self.deadline_s, self.is_known = f"process {self.pid}", 1e9, False
+        self.phase, self.phase_ends = "", None
+        self.bye, self.stopped_since, self.status = "", None, 0
+
+    def take(self, packet):
+        """Take in what the rank says."""
+        kind, text, number = packet.decode(errors="replace").split("\t")
+        if kind == "name":
+            self.name, self.deadline_s, self.is_known = text, float(number), True
+        elif kind == "phase":
+            self.phase, self.phase_ends = text, time.monotonic() + float(number) if text else None
+        elif kind == "bye":
+            self.bye = text
+
+    def is_stopped(self):
+        """Whether a signal has stopped the process."""
+        return self._stat()[:1] == ["T"]
+
+    def note_status(self):
+        """Keep the exit status of a process that is about to end or has; gone once its parent has collected it."""
+        fields = self._stat()
+        self.status = int(fields[49]) if fields else self.status
+
+    def _stat(self):
+        """What the kernel tells, from the state on; empty: the process is gone."""
+        try:
+            with open(f"/proc/{self.pid}/stat") as file:
+                return file.read().rpartition(")")[2].split()
+        except OSError:
+            return []
+
+    def is_lost(self):
+        """Whether a process that has ended was not meant to, and could not say so."""
+        return not self.bye or self.bye != "reported" and self.status & 0x7F
+
+    def order(self, code):
+        """Ask the process to end with this code; 0: to flush what it has written."""
+        try:
+            self.connection.send(b"end\t%d" % code, socket.MSG_DONTWAIT)
+        except OSError:
+            pass  # it has ended
+
+    def send(self, number):
+        """Send a signal; a process that is gone already is none of our business."""
+        try:
+            signal.pidfd_send_signal(self.handle, number)
+        except OSError:
+            pass
+
+    def how_it_ended(self):
+        """For the sentence, from the wait status as far as it was seen."""
+        number = self.status & 0x7F
+        if number:
+            known = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
+            return f"was killed by signal {number} ({known})"
+        if self.status:
+            return f"ended with exit code {self.status >> 8} and without a word (os._exit?)"
+        return "ended without a word (killed, or os._exit)"
+
+
+def _handle(pid):
+    """A file descriptor that is readable once the process has ended; None where it has, and is gone."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+class Watcher:
+    """Watches ``count`` ranks that connect to a listening socket.
+
+    ``launcher_line`` is the file descriptor to MPICH's mpirun, or -1. ``reports_ends``: whether to name ranks that end
+    without a word, where the launcher does not.
+    """
+
+    def __init__(self, listener, count, launcher_line=-1, reports_ends=True, write=None):
+        self.listener, self.count, self.launcher_line, self.reports_ends = listener, count, launcher_line, reports_ends
+        self.write = write or (lambda text: os.write(2, text.encode()))
+        self.ranks, self.ended, self.came = {}, [], 0
+        self.began = self.looked = time.monotonic()
+        self.lost_at = None
+        self.poll = select.poll()
+        self.poll.register(listener, select.POLLIN)
+        self.connections, self.handles = {}, {}
+
+    def run(self):
+        """Watch until all ranks have ended."""
+        while not self._is_over():
+            self.turn(LOOK_EVERY_S)
+
+    def turn(self, seconds):
+        """Take what comes within so many seconds, then look at every rank."""
+        self._take_in(seconds)
+        if self.lost_at is not None and self.reports_ends:
+            self._take_in(GATHER_S)
+            self._report_loss()
+        self._look(time.monotonic())
+
+    def _take_in(self, seconds):
+        for number, _ in self.poll.poll(seconds * 1000):
+            if number == self.listener.fileno():
+                self._accept()
+            elif number in self.connections:
+                self._read(self.connections[number])
+            elif number in self.handles:
+                self._note_end(self.handles[number])
+
+    def _is_over(self):
+        if self.ranks:
+            return False
+        # They have met before they connect, so that those who do come are quick.
+        return self.came >= self.count or time.monotonic() > (self.lost_at or self.began) + NOBODY_CAME_S
+
+    def _accept(self):
+        connection, _ = self.listener.accept()
+        try:
+            rank = Rank(connection)
+        except OSError:
+            connection.close()  # in a world of processes that is not ours
+            return
+        self.came += 1
+        self.ranks[rank.pid] = self.connections[connection.fileno()] = self.handles[rank.handle] = rank
+        self.poll.register(connection, select.POLLIN)
+        if rank.handle is None:
+            self._note_end(rank)
+        else:
+            self.poll.register(rank.handle, select.POLLIN)
+
+    def _read(self, rank):
+        try:
+            packet = rank.connection.recv(4096)
+        except OSError:
+            packet = b""
+        if packet:
+            rank.take(packet)
+            return
+        rank.note_status()  # before the launcher has collected the process: then its status is gone
+        self._hang_up(rank)
+
+    def _hang_up(self, rank):
+        if self.connections.pop(rank.connection.fileno(), None):
+            self.poll.unregister(rank.connection)
+            rank.connection.close()
+
+    def _note_end(self, rank):
+        rank.note_status()
+        while rank.connection.fileno() in self.connections and select.select([rank.connection], [], [], 0)[0]:
+            self._read(rank)  # its last words
+        self._hang_up(rank)
+        del self.handles[rank.handle], self.ranks[rank.pid]
+        if rank.handle is not None:
+            self.poll.unregister(rank.handle)
+            os.close(rank.handle)
+        self.ended.append(rank)
+        if rank.is_lost() and self.lost_at is None:
+            self.lost_at = time.monotonic()
+
+    # ------------------------------------------------------------------ verdicts
+
+    def _look(self, now):
+        if now - self.looked > STOOD_STILL_S:
+            self._forget_stops()
+        self.looked = now
+        if self.lost_at is not None and self.ranks and now > self.lost_at + LAUNCHER_ACTS_S:
+            self.end(PEER_LOST)
+        stopped = [rank for rank in self.ranks.values() if rank.is_stopped()]
+        if stopped and len(stopped) == len(self.ranks) and (len(stopped) > 1 or self.count == 1):
+            # The whole job is suspended (Ctrl-Z, a scheduler), or other machines have to judge.
+            self._forget_stops()
+            return
+        for rank in self.ranks.values():
+            self._judge(rank, rank in stopped, now)
+
+    def _forget_stops(self):
+        for rank in self.ranks.values():
+            rank.stopped_since = None
+
+    def _judge(self, rank, is_stopped, now):
+        """End the job if this rank is stopped for too long, or its phase takes too long."""
+        if not is_stopped:
+            rank.stopped_since = None
+            if rank.phase_ends is not None and now > rank.phase_ends:
+                self._stalled(rank, f"{rank.phase} took too long: a rank on another machine did not come (FLAGS_rpc_deadline)")
+            return
+        rank.stopped_since = rank.stopped_since or now
+        limit = PART_OF_DEADLINE * min(1e9, max(one.deadline_s for one in self.ranks.values()))
+        if now - rank.stopped_since > limit:
+            self._stalled(rank, f"this process was stopped by a signal (SIGSTOP) {limit:.1f} s ago, and the others wait for "
+                                f"it (FLAGS_rpc_deadline sets it in ms)")
+
+    def _stalled(self, rank, why):
+        self.write(f"fleet_mpi: {rank.name}: Stalled: {why}\n")
+        self.end(STALLED, rank)
+
+    def _report_loss(self):
+        """Name the rank that was the first to end without a word."""
+        self.reports_ends = False
+        lost = [rank for rank in self.ended if rank.is_lost() and rank.is_known]
+        # A launcher ends the others by signals: one that left by itself was the cause, whatever came first.
+        lost.sort(key=lambda rank: bool(rank.status & 0x7F))
+        if lost and not any(rank.bye == "reported" for rank in (*self.ended, *self.ranks.values())):
+            self.write(f"fleet_mpi: {lost[0].name} {lost[0].how_it_ended()}\n")
+
+    def end(self, code, culprit=None):
+        """End the ranks of this machine, and with them the job: by mpirun or by asking, then by force."""
+        self.reports_ends = False
+        others = [rank for rank in self.ranks.values() if rank is not culprit]
+        # MPICH's mpirun mixes the codes of ranks that end by themselves; told to abort, it ends with the one it is told.
+        has_line = self.launcher_line >= 0
+        for rank in others:
+            rank.order(0 if has_line else code)
+        if has_line and not self._wait_for_ends(FLUSH_S):
+            self._tell_launcher(code)
+        for number, ranks in ((END_AT_ONCE, others), (signal.SIGKILL, [*others, *([culprit] if culprit else [])])):
+            if not self._wait_for_ends(ACT_S):
+                for rank in ranks:
+                    rank.send(number)
+        self._wait_for_ends(KILLED_S)
+        sys.exit(0)
+
+    def _tell_launcher(self, code):
+        try:
+            os.write(self.launcher_line, b"cmd=abort exitcode=%d\n" % code)
+        except OSError:
+            pass  # it has gone
+
+    def _wait_for_ends(self, seconds):
+        """Whether all ranks have ended, after so many seconds at most."""
+        until = time.monotonic() + seconds
+        while self.ranks and time.monotonic() < until:
+            self._take_in(0.02)
+        return not self.ranks
+
+
+def main(listener, count, launcher_line, reports_ends):
+    """Watch the ranks of this machine; the arguments are numbers as text."""
+    Watcher(socket.socket(fileno=int(listener)), int(count), int(launcher_line), reports_ends == "1").run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

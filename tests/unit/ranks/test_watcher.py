@@ -1,0 +1,220 @@
+"""The watcher of a machine's ranks: real processes are stopped, killed or end by themselves; it names the right one."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from fleet_mpi.ranks import watcher
+from fleet_mpi.ranks.watcher import Watcher
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the kernel tells of processes is read as Linux tells it")
+
+DEADLINE_S = 1.0
+# A rank as the watcher sees it: it says who it is, then does what its standard input says, and obeys.
+RANK = textwrap.dedent("""
+    import os, sys, threading
+    from fleet_mpi.ranks import lifeline
+    lifeline.connect("\\0" + sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    print("connected", flush=True)
+    exec(sys.stdin.readline())
+    """)
+
+
+class Machine:
+    """Ranks as processes of their own, and a watcher in this one. ``said`` is what it wrote, ``code`` how it ended."""
+
+    def __init__(self, count, **options):
+        self.address, self.said = f"\0fleet_mpi test {os.getpid()} {time.monotonic_ns()}", []
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(self.address)
+        listener.listen(count)
+        self.listener = listener
+        self.watcher = Watcher(listener, count, write=self.said.append, **options)
+        self.ranks = [subprocess.Popen([sys.executable, "-c", RANK, self.address[1:], f"rank {number} (host h)", str(DEADLINE_S)],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                      for number in range(count)]
+        for rank in self.ranks:
+            assert rank.stdout.readline() == "connected\n"
+
+    def does(self, number, code):
+        """Let one rank run a line of Python."""
+        self.ranks[number].stdin.write(code + "\n")
+        self.ranks[number].stdin.flush()
+
+    def watch(self, seconds=30.0):
+        """Watch until all have ended, or so long."""
+        until = time.monotonic() + seconds
+        try:
+            while not self.watcher._is_over() and time.monotonic() < until:
+                self.watcher.turn(0.02)
+        except SystemExit:
+            pass  # it has ended the job
+
+    def codes(self):
+        """How the ranks have ended, as Popen tells it."""
+        return [rank.wait(30) for rank in self.ranks]
+
+    def close(self):
+        """Nothing stays."""
+        self.listener.close()
+        for rank in self.ranks:
+            rank.kill()
+        self.watcher._wait_for_ends(30)
+        for rank in self.ranks:
+            rank.stdin.close()
+            rank.stdout.close()
+            rank.wait()
+
+
+@pytest.fixture
+def machine():
+    """Makes machines that are cleaned up."""
+    made = []
+
+    def make(*args, **options):
+        made.append(Machine(*args, **options))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+SLEEP, LEAVE = "import time; time.sleep(60)", "lifeline.say_bye()"
+
+
+def test_ranks_that_end_in_order_end_the_watcher_without_a_word(machine):
+    here = machine(3)
+    for number in range(3):
+        here.does(number, LEAVE)
+    here.watch()
+    assert here.codes() == [0, 0, 0] and not here.said
+
+
+def test_a_stopped_rank_is_named_and_all_end_with_the_code_of_a_stall(machine):
+    here = machine(3)
+    here.does(0, SLEEP), here.does(2, SLEEP)
+    here.does(1, "import signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    began = time.monotonic()
+    here.watch()
+    assert time.monotonic() - began < DEADLINE_S + 5
+    assert len(here.said) == 1 and here.said[0].startswith("fleet_mpi: rank 1 (host h): Stalled: this process was stopped")
+    assert here.codes() == [5, -signal.SIGKILL, 5]
+
+
+def test_where_python_cannot_run_the_signal_ends_a_rank_with_the_same_code(machine):
+    here = machine(2)
+    here.does(0, "import ctypes; ctypes.PyDLL(None).sleep(60)")  # holds the interpreter's lock, as MPI_Init does
+    here.does(1, "import signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    here.watch()
+    assert here.codes() == [5, -signal.SIGKILL] and watcher.END_AT_ONCE == 5
+
+
+def test_a_rank_that_goes_on_in_time_is_not_named(machine):
+    here = machine(2)
+    here.does(0, "import time; time.sleep(1.5); lifeline.say_bye()")
+    here.does(1, "import time; time.sleep(1.5); lifeline.say_bye()")
+    here.ranks[1].send_signal(signal.SIGSTOP)
+    here.watch(0.4)
+    here.ranks[1].send_signal(signal.SIGCONT)
+    here.watch()
+    assert here.codes() == [0, 0] and not here.said
+
+
+def test_a_job_that_is_suspended_as_a_whole_is_left_alone(machine):
+    here = machine(2)
+    for number in range(2):
+        here.does(number, "import time; time.sleep(0.2); lifeline.say_bye()")
+        here.ranks[number].send_signal(signal.SIGSTOP)
+    here.watch(2 * DEADLINE_S)
+    assert not here.said
+    for rank in here.ranks:
+        rank.send_signal(signal.SIGCONT)
+    here.watch()
+    assert here.codes() == [0, 0] and not here.said
+
+
+def test_the_last_rank_that_is_left_is_named_when_it_is_stopped(machine):
+    here = machine(2)
+    here.does(0, LEAVE)
+    here.does(1, "lifeline.say_bye(); import signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    here.watch()
+    assert here.said and here.said[0].startswith("fleet_mpi: rank 1 (host h): Stalled")
+
+
+@pytest.mark.parametrize("code, how", (
+    ("import signal; os.kill(os.getpid(), signal.SIGKILL)", "was killed by signal 9 (SIGKILL)"),
+    ("import signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by signal 11 (SIGSEGV)"),
+    ("os._exit(7)", "ended with exit code 7 and without a word (os._exit?)"),
+    ("os._exit(0)", "ended without a word (killed, or os._exit)")))
+def test_a_lost_rank_is_named_and_the_others_end(machine, code, how):
+    here = machine(2)
+    here.does(0, SLEEP)
+    here.does(1, code)
+    here.watch()
+    assert here.said == [f"fleet_mpi: rank 1 (host h) {how}\n"]
+    assert here.codes()[0] == 4
+
+
+def test_the_one_that_left_by_itself_is_named_before_those_that_a_launcher_killed(machine):
+    here = machine(2)
+    here.does(0, "import signal; os.kill(os.getpid(), signal.SIGKILL)")
+    here.does(1, "os._exit(3)")
+    for rank in here.ranks:
+        os.waitid(os.P_PID, rank.pid, os.WEXITED | os.WNOWAIT)  # both have ended before the watcher looks
+    here.watch()
+    assert here.said == ["fleet_mpi: rank 1 (host h) ended with exit code 3 and without a word (os._exit?)\n"]
+
+
+def test_a_rank_that_has_reported_its_failure_is_not_reported_again(machine):
+    here = machine(2)
+    here.does(0, "lifeline.say_bye('reported'); os._exit(1)")
+    here.does(1, "import signal; os.kill(os.getpid(), signal.SIGKILL)")
+    here.watch()
+    assert not here.said
+
+
+def test_under_our_launcher_ends_are_reported_by_it(machine):
+    here = machine(2, reports_ends=False)
+    here.does(0, LEAVE)
+    here.does(1, "os._exit(7)")
+    here.watch()
+    assert not here.said
+
+
+def test_a_phase_that_takes_too_long_ends_the_job(machine):
+    here = machine(1)
+    here.does(0, "import ctypes; here = lifeline.phase('MPI_Init', 0.3); here.__enter__(); ctypes.PyDLL(None).sleep(60)")
+    here.watch()
+    assert here.said[0].startswith("fleet_mpi: rank 0 (host h): Stalled: MPI_Init took too long")
+    assert here.codes() == [-signal.SIGKILL]
+
+
+def test_mpich_is_told_to_abort_with_the_code(machine):
+    ours, theirs = socket.socketpair()
+    here = machine(2, launcher_line=theirs.fileno())
+    here.does(0, SLEEP)
+    here.does(1, "import signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    here.watch()
+    assert ours.recv(100) == b"cmd=abort exitcode=5\n"
+    ours.close(), theirs.close()
+
+
+def test_what_was_printed_is_not_lost(machine):
+    here = machine(2)
+    here.does(0, "print('a line', end=''); " + SLEEP)
+    here.does(1, "import signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    here.watch()
+    assert here.ranks[0].stdout.read() == "a line"
+
+
+def test_a_process_that_a_script_forks_off_is_no_rank(machine):
+    here = machine(1)
+    here.does(0, "import time; os.fork() or time.sleep(0.5) or os._exit(0); lifeline.say_bye(); os.wait()")
+    here.watch()
+    assert here.codes() == [0] and not here.said
