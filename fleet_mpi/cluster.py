@@ -14,7 +14,7 @@ import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import arriving, by_hand, ending, lifeline, meeting, report, roster
+from fleet_mpi.ranks import arriving, beats, by_hand, ending, lifeline, meeting, report, roster
 from fleet_mpi.ranks.ending import at_exit
 from fleet_mpi.ranks.roster import Member
 
@@ -209,8 +209,25 @@ def _joined(here, record):
     report.tell(report.JOINED, f"{members[here.rank].role} {members[here.rank].index}")
     joined = Cluster(members, here.rank, here.comm)
     lifeline.rename(f"rank {here.rank} ({joined.role} {joined.index}, host {joined.me.host})", meeting.deadline_s())
+    _watch_machines(members, here)
     at_exit(lambda: meeting.leave(here.comm))
     return joined
+
+
+def _watch_machines(members, here):
+    """Collective: where there are several machines, let them see whether the others live."""
+    hosts = beats.first_ranks(members)
+    if len(hosts) == 1:
+        return
+    from mpi4py import MPI
+    # From a thread of its own: every rank's MPI must allow that.
+    may = bytes([MPI.Query_thread() == MPI.THREAD_MULTIPLE])
+    if all(map(any, meeting.meet(here.comm, may, "joining the job", "rank {}".format, _JOIN_CURE))):
+        comm = here.comm.Dup()
+        if here.rank in hosts:
+            beating = beats.Beats(comm, hosts)
+            beating.start()
+            at_exit(beating.stop)  # after all have met to leave
 
 
 def _of_role(role, members):

@@ -11,6 +11,7 @@ from fleet_mpi.wire import waiting
 from fleet_mpi.wire.protocol import Kind
 
 FIRST_STEP_S = 60.0  # compiling took 15 s with more ranks than cores; a deadline that is longer stays what it is
+_OF_SAVING = (Kind.FREEZE, Kind.FETCH, Kind.STORE, Kind.THAW)
 LOOK_EVERY_S = 0.02  # an idle server looks for messages more often than for the time
 
 
@@ -26,9 +27,12 @@ class Patience:
         self.server, self.first_step_s = server, first_step_s
         self.greeted, self.held_up = set(), set()
         self.looked, self.trusted_until = time.monotonic(), 0.0
+        self.saver_heard = self.looked
 
     def note(self, worker, kind):
         """A request of this kind came from a worker."""
+        if kind in _OF_SAVING:
+            self.saver_heard = time.monotonic()
         if kind == Kind.WAITING:
             self.held_up.add(worker)
         else:
@@ -47,6 +51,7 @@ class Patience:
         servers = server.exchange.late(waited)
         if servers:
             self._give_up(f"has waited {waited:.1f} s for {', '.join(servers)}", server.active)
+        self._check_saver(waiting.deadline(), now)
         self._check_workers(waiting.deadline())
 
     def _must_look_longer(self, now):
@@ -55,6 +60,14 @@ class Patience:
             self.trusted_until = now + waiting.deadline()
         self.looked = now
         return now < self.trusted_until
+
+    def _check_saver(self, deadline, now):
+        """A worker that saves or loads holds up those whose pushes are parked: they only see that no server answers."""
+        snapshots = self.server.snapshots
+        if snapshots.parked and now - self.saver_heard > deadline:
+            saver = self.server.inboxes[snapshots.freezer]
+            self._give_up(f"the others have waited {deadline:.1f} s for {saver.name}, which is saving or loading",
+                          {inbox.index for inbox, _ in snapshots.parked})
 
     def _check_workers(self, deadline):
         server = self.server

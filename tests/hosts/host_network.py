@@ -4,9 +4,11 @@ What crosses the cable is counted, so a test can tell whether ranks really talke
 of this process alone, and are gone afterwards.
 """
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -85,6 +87,14 @@ class Hosts:
                               capture_output=True, text=True).stdout
         counted = json.loads(told)[0]["stats64"]
         return counted["rx"]["bytes"] + counted["tx"]["bytes"]
+
+    def kill_all(self):
+        """End whatever still runs on the hosts, stopped or not."""
+        for name in self.names:
+            told = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout
+            for process in map(int, told.split()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
     def _make(self):
         first, second = self.names

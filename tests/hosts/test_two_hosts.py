@@ -42,3 +42,33 @@ def test_a_rank_that_fails_on_another_host_ends_the_job_and_says_where(hosts, tm
                     env=hosts.environment())
     assert ended.code == 7, ended.story()
     assert re.search(rf"rank 1 \(worker 1, host {hosts.names[1]}\): exit code 7", ended.err), ended.story()
+
+
+FROZEN = """
+import os, signal, socket, subprocess, sys, time
+from fleet_mpi import cluster
+job = cluster.join("worker" if int(os.environ.get("PMIX_RANK", os.environ.get("PMI_RANK"))) else "server")
+time.sleep(1)
+if socket.gethostname() == sys.argv[1]:
+    here = [int(word) for word in subprocess.check_output(["ip", "netns", "pids", sys.argv[1]]).split()]
+    for process in [*(one for one in here if one != os.getpid()), os.getpid()]:
+        try:
+            os.kill(process, signal.SIGSTOP)
+        except ProcessLookupError:
+            pass
+time.sleep(100)  # computes, or serves: nobody waits for the other host
+"""
+
+
+def test_a_host_that_freezes_as_a_whole_is_named_within_the_deadline(hosts, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(FROZEN)
+    try:
+        ended = run_job(None, [script, hosts.names[1]], via="command", python=hosts.command(2), cwd=tmp_path, timeout=20,
+                        env={**hosts.environment(), "FLAGS_rpc_deadline": "4000"})
+    finally:
+        hosts.kill_all()
+    # Whether mpirun itself ends while its own part of the other host is frozen is not ours: the sentence is.
+    assert ended.code in (5, None), ended.story()
+    assert re.search(rf"rank 0 \(server 0, host {hosts.names[0]}\): Stalled: nothing was heard of host {hosts.names[1]} for 4 s "
+                     rf".*worker 1 \(rank 2, host {hosts.names[1]}\)", ended.err), ended.story()

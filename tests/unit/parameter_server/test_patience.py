@@ -118,6 +118,17 @@ def test_of_several_that_found_the_same_the_first_says_so(trained):
     assert stalled.value.told_elsewhere
 
 
+def test_a_worker_that_hangs_while_it_saves_is_named_to_those_whose_pushes_wait(trained):
+    job = trained(1, 2, steps=1)
+    server, (saver, other) = job.servers[0], job.clients
+    saver.ask(saver.links[0], Kind.FREEZE)
+    ticket = other.push_pull()
+    with pytest.raises(Stalled, match="the others have waited 0.2 s for worker 0, which is saving or loading"):
+        server.serve()
+    with pytest.raises(Stalled, match="worker 0, which is saving"):
+        other.collect(ticket)
+
+
 def serve_for(server, seconds):
     """Serve, and end no earlier."""
     ending = time.monotonic() + seconds

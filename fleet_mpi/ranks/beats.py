@@ -1,0 +1,101 @@
+"""The machines of a job show each other that they live.
+
+On its own machine the watcher knows a rank that is stopped. A machine that freezes as a whole, or is cut off, takes its
+watcher with it, and only another machine can tell. So a thread of the first rank of every machine exchanges a small
+message a second with that of the first machine. A rank that computes for long beats on: the thread is not held up by
+it. Knows communicators by their methods only; the communicator must be used by nothing else, from any thread.
+"""
+
+import threading
+import time
+
+import numpy as np
+
+from fleet_mpi.errors import Stalled
+from fleet_mpi.ranks import meeting
+
+PERIOD_S = 1.0
+STOOD_STILL_S = 2.0  # without a look for so long, this process was stopped itself: what came meanwhile is not yet taken
+_BEATS, _LAST = 0, 1
+_TAG = 1
+_GOODBYE_S = 2.0     # for the last beats, before MPI_Finalize
+
+
+def first_ranks(members):
+    """{rank of the first member of each host: the members there}, the first host first."""
+    hosts = {}
+    for member in sorted(members, key=lambda one: one.rank):
+        hosts.setdefault(member.host, []).append(member)
+    return {there[0].rank: there for there in hosts.values()}
+
+
+class Beats:
+    """One machine's part. ``hosts`` is what ``first_ranks`` gives; this rank must be in it."""
+
+    def __init__(self, comm, hosts, clock=time.monotonic):
+        self.comm, self.hosts, self.clock = comm, hosts, clock
+        first = min(hosts)
+        peers = [rank for rank in hosts if rank != first] if comm.rank == first else [first]
+        self.heard = dict.fromkeys(peers, clock())
+        self.looked = clock()
+        self.coming = {rank: self._listen(rank) for rank in peers}
+        self.sent = {}
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="fleet_mpi beats", daemon=True)
+
+    def start(self):
+        """Begin, in a thread of its own."""
+        self.thread.start()
+
+    def stop(self):
+        """All ranks are about to end: take the others' last beats, so that none is left for MPI_Finalize."""
+        self.stopping.set()
+        self.thread.join()
+        self._send(_LAST)
+        until = self.clock() + _GOODBYE_S
+        while (self.coming or self.sent) and self.clock() < until:
+            self._take()
+            self.sent = meeting.finish(self.sent, 0.01)
+        for _, request in self.coming.values():
+            request.Cancel()
+        meeting.finish({rank: request for rank, (_, request) in self.coming.items()}, _GOODBYE_S)
+
+    def turn(self):
+        """Send a beat, take those that came; Stalled names a machine that has been silent for the deadline."""
+        now = self.clock()
+        if now - self.looked > STOOD_STILL_S:
+            self.heard = dict.fromkeys(self.heard, now)
+        self.looked = now
+        self._take()
+        self._send(_BEATS)
+        deadline = meeting.deadline_s()
+        for rank, at in self.heard.items():
+            if rank in self.coming and now - at > deadline:
+                there = ", ".join(map(str, self.hosts[rank]))
+                raise Stalled(f"nothing was heard of host {self.hosts[rank][0].host} for {deadline:g} s (FLAGS_rpc_deadline): it "
+                              f"is frozen or cut off, and with it {there}")
+
+    def _run(self):
+        while not self.stopping.wait(min(PERIOD_S, meeting.deadline_s() / 8)):
+            self.turn()
+
+    def _listen(self, rank):
+        word = np.zeros(1, np.uint8)
+        return word, self.comm.Irecv(word, rank, _TAG)
+
+    def _take(self):
+        for rank, (word, request) in list(self.coming.items()):
+            while request.Test():
+                self.heard[rank] = self.clock()
+                if word[0] == _LAST:
+                    del self.coming[rank]
+                    break
+                word, request = self.coming[rank] = self._listen(rank)
+
+    def _send(self, kind):
+        """To all that have taken the one before: a machine that takes nothing must not be sent more and more."""
+        if kind == _LAST:
+            self.sent = meeting.finish(self.sent, _GOODBYE_S)
+        for rank in self.heard:
+            if rank not in self.sent or self.sent[rank].Test():
+                self.sent[rank] = self.comm.Isend(np.array([kind], np.uint8), rank, _TAG)
