@@ -15,7 +15,7 @@ import sys
 import threading
 
 from fleet_mpi import settings
-from fleet_mpi.ranks import watcher
+from fleet_mpi.ranks import report, watcher
 
 _UNDER_OUR_LAUNCHER = "FLEET_MPI_LAUNCH_DIR"  # there a parent of each rank reports how it ended (launch/watched.py)
 _line = -1  # the file descriptor; no socket object, which the end of the interpreter would close before MPI_Finalize
@@ -95,6 +95,7 @@ def _obey(line):
     with contextlib.suppress(OSError):
         order = os.read(line, 64)
         if order.startswith(b"end\t"):
+            report.tell(report.FAILS)  # the watcher has said why
             for name in ("stdout", "stderr"):
                 with contextlib.suppress(Exception):  # closed, or gone
                     getattr(sys, name).flush()

@@ -24,11 +24,14 @@ END_AT_ONCE = signal.SIGTRAP
 LOOK_EVERY_S = 0.1
 STOOD_STILL_S = 1.0   # without a look for so long, this process was stopped itself, with all the others
 PART_OF_DEADLINE = 0.8  # spoken before those give up who only know that they wait
-GATHER_S = 0.005      # after one rank's end; MPICH's mpirun stops listening soon after it
+GATHER_S = 0.05       # after one rank's end: a launcher that ends all ranks does it within so long
+GATHER_BY_MPICH_S = 0.005  # its mpirun stops listening soon after a rank is lost
 KILLED_S = 5.0        # for the kernel to end what was killed
 LAUNCHER_ACTS_S = 1.0  # for mpirun to end the others by itself
 FLUSH_S, ACT_S = 0.1, 0.4  # for ranks to write what they have, and between the means that end them
 NOBODY_CAME_S = 1.0   # the others
+# Memory that ranks share is named by a hash that nobody is told: whose it is shows only while a rank has it mapped.
+SEGMENTS = ("/dev/shm/mpich_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment.")
 
 
 class Rank:
@@ -41,12 +44,14 @@ class Rank:
         self.name, self.deadline_s, self.is_known = f"process {self.pid}", 1e9, False
         self.phase, self.phase_ends = "", None
         self.bye, self.stopped_since, self.status = "", None, 0
+        self.segments = set()
 
     def take(self, packet):
         """Take in what the rank says."""
         kind, text, number = packet.decode(errors="replace").split("\t")
         if kind == "name":
             self.name, self.deadline_s, self.is_known = text, float(number), True
+            self.note_segments()
         elif kind == "phase":
             self.phase, self.phase_ends = text, time.monotonic() + float(number) if text else None
         elif kind == "bye":
@@ -60,6 +65,15 @@ class Rank:
         """Keep the exit status of a process that is about to end or has; gone once its parent has collected it."""
         fields = self._stat()
         self.status = int(fields[49]) if fields else self.status
+
+    def note_segments(self):
+        """Keep the names of the memory that MPI shares between ranks of this machine."""
+        try:
+            with open(f"/proc/{self.pid}/maps") as file:
+                paths = {line.split()[-1] for line in file if "/dev/shm/" in line}
+        except OSError:
+            return  # it has ended
+        self.segments |= {path for path in paths if path.startswith(SEGMENTS)}
 
     def _stat(self):
         """What the kernel tells, from the state on; empty: the process is gone."""
@@ -124,15 +138,25 @@ class Watcher:
         self.connections, self.handles = {}, {}
 
     def run(self):
-        """Watch until all ranks have ended."""
-        while not self._is_over():
-            self.turn(LOOK_EVERY_S)
+        """Watch until all ranks have ended, then remove the memory that killed ones have left behind."""
+        try:
+            while not self._is_over():
+                self.turn(LOOK_EVERY_S)
+        finally:
+            self._sweep()
+
+    def _sweep(self):
+        for path in set().union(*(rank.segments for rank in self.ended)) if not self.ranks else ():
+            try:
+                os.unlink(path)
+            except OSError:
+                pass  # MPI has removed it, as it does at an end in order
 
     def turn(self, seconds):
         """Take what comes within so many seconds, then look at every rank."""
         self._take_in(seconds)
         if self.lost_at is not None and self.reports_ends:
-            self._take_in(GATHER_S)
+            self._wait_for_ends(GATHER_S if self.launcher_line < 0 else GATHER_BY_MPICH_S)
             self._report_loss()
         self._look(time.monotonic())
 
@@ -208,8 +232,16 @@ class Watcher:
             # The whole job is suspended (Ctrl-Z, a scheduler), or other machines have to judge.
             self._forget_stops()
             return
-        for rank in self.ranks.values():
+        self._note_segments_of_one()
+        for rank in list(self.ranks.values()):
             self._judge(rank, rank in stopped, now)
+
+    def _note_segments_of_one(self):
+        """MPI_Init makes them; one rank in it is enough, for those that MPICH shares between all of a machine."""
+        for rank in self.ranks.values():
+            if rank.phase_ends is not None:
+                rank.note_segments()
+                return
 
     def _forget_stops(self):
         for rank in self.ranks.values():
@@ -238,8 +270,15 @@ class Watcher:
         lost = [rank for rank in self.ended if rank.is_lost() and rank.is_known]
         # A launcher ends the others by signals: one that left by itself was the cause, whatever came first.
         lost.sort(key=lambda rank: bool(rank.status & 0x7F))
-        if lost and not any(rank.bye == "reported" for rank in (*self.ended, *self.ranks.values())):
+        if lost and not self._launcher_did(lost):
             self.write(f"fleet_mpi: {lost[0].name} {lost[0].how_it_ended()}\n")
+
+    def _launcher_did(self, lost):
+        """Whether mpirun is ending these ranks, for a reason that it or another rank has told."""
+        if self.came < self.count or any(rank.bye == "reported" for rank in (*self.ended, *self.ranks.values())):
+            return True
+        # Open MPI's sends SIGTERM to all, after MPI_Abort for example.
+        return self.launcher_line < 0 and len(lost) > 1 and lost[0].status & 0x7F == signal.SIGTERM
 
     def end(self, code, culprit=None):
         """End the ranks of this machine, and with them the job: by mpirun or by asking, then by force."""

@@ -163,7 +163,7 @@ def test_a_failure_after_training_fails_the_job(rank, moment, fault, code, who, 
      "server 0 (rank 0, host {host}) has not begun to serve"),
     (2, "after minimize", "sleep", "rank 0 (server 0, host {host}, step 0)", "for worker 1 (rank 2, host {host})"),
     (1, "step 3", "sleep", "rank 0 (server 0, host {host}, step 3)", "for worker 0 (rank 1, host {host})"),
-    (0, "step 5", "stop", "rank 1 (worker 0, host {host}, step ", "from server 0 (rank 0, host {host})")))
+    (0, "step 5", "stop", "rank 0 (server 0, host {host}): Stalled", "stopped by a signal")))
 def test_who_stalls_is_named_after_the_deadline_b40(rank, moment, fault, who, whom):
     """B40: the original aborts the process that waited; here the one that was waited for is named, after a set time."""
     ended = faulty(rank, moment, fault, ENDLESS, deadline_ms=3000)

@@ -1,5 +1,6 @@
 """The watcher of a machine's ranks: real processes are stopped, killed or end by themselves; it names the right one."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -15,7 +16,7 @@ from fleet_mpi.ranks.watcher import Watcher
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the kernel tells of processes is read as Linux tells it")
 
-DEADLINE_S = 1.0
+DEADLINE_S = 0.8
 # A rank as the watcher sees it: it says who it is, then does what its standard input says, and obeys.
 RANK = textwrap.dedent("""
     import os, sys, threading
@@ -179,6 +180,23 @@ def test_a_rank_that_has_reported_its_failure_is_not_reported_again(machine):
     assert not here.said
 
 
+def test_ranks_that_a_launcher_ends_together_are_not_named(machine):
+    here = machine(2)
+    for rank in here.ranks:
+        rank.send_signal(signal.SIGTERM)
+    here.watch()
+    assert here.codes() == [-signal.SIGTERM] * 2 and not here.said
+
+
+def test_before_all_have_come_somebody_else_may_be_the_cause(machine):
+    here = machine(2)
+    here.watcher.count = 3
+    here.does(0, "os._exit(7)")
+    here.does(1, LEAVE)
+    here.watch()
+    assert not here.said
+
+
 def test_under_our_launcher_ends_are_reported_by_it(machine):
     here = machine(2, reports_ends=False)
     here.does(0, LEAVE)
@@ -211,6 +229,24 @@ def test_what_was_printed_is_not_lost(machine):
     here.does(1, "import signal; os.kill(os.getpid(), signal.SIGSTOP)")
     here.watch()
     assert here.ranks[0].stdout.read() == "a line"
+
+
+def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, monkeypatch):
+    own, foreign = (f"/dev/shm/mpich_test{os.getpid()}_{number}" for number in range(2))
+    for path in (own, foreign):
+        with open(path, "wb") as file:
+            file.write(bytes(4096))
+    try:
+        here = machine(1)
+        here.does(0, f"import mmap, time; file = open({own!r}, 'r+b'); kept = mmap.mmap(file.fileno(), 4096); "
+                     "lifeline.rename('rank 0', 1); time.sleep(0.5); os.kill(os.getpid(), 9)")
+        monkeypatch.setattr(watcher, "LOOK_EVERY_S", 0.02)
+        here.watcher.run()
+        assert not os.path.exists(own) and os.path.exists(foreign)
+    finally:
+        for path in (own, foreign):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
 
 
 def test_a_process_that_a_script_forks_off_is_no_rank(machine):
