@@ -1,7 +1,8 @@
 """``python -m fleet_mpi train.py args...`` (or ``-m module args...``): run a script with paddle's names.
 
 The script's file stays as it is; ``paddle``, ``paddle.fluid`` and the like are this package. An error that
-ends the script is shown without this package's own frames, and its kind gives the exit code.
+ends the script is shown without this package's own frames (FLEET_MPI_LOG=debug: with them), and its kind gives the
+exit code.
 """
 
 import argparse
@@ -9,8 +10,9 @@ import os
 import runpy
 import sys
 import traceback
+from types import TracebackType
 
-from fleet_mpi import cluster
+from fleet_mpi import cluster, settings
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
 from fleet_mpi.ranks import ending, report
@@ -22,6 +24,7 @@ ABOUT = """Runs a training script written for paddle.fluid (1.x) or paddle (2.x)
 Under MPI: mpirun -np N python -m fleet_mpi SCRIPT.py"""
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_EXAMPLES = os.path.join(_PACKAGE, "examples", "")
 
 
 class FileProblem(FleetError):
@@ -37,6 +40,7 @@ def main(argv=None):
         return _help(asked=bool(argv))
     if argv[0] in ("plan", "doctor", "names") and not os.path.isfile(argv[0]):
         return _command(argv[0])(argv[1:])
+    sys.excepthook = _show_failure
     report.promise_to_end()
     cluster.guard_if_launched()
     stand_in()
@@ -101,10 +105,43 @@ def show(error):
 
 
 def _show_lines(error):
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
-              if not frame.filename.startswith((_PACKAGE, "<frozen")) and os.path.basename(frame.filename) != "runpy.py"]
+    frames = traceback.extract_tb(_own_lines(error.__traceback__))
     if frames:
         sys.stderr.write("Traceback (the script's own lines):\n" + "".join(traceback.format_list(frames)))
+
+
+def _show_failure(kind, error, trace):
+    """``sys.excepthook`` for what is no error of this package: Python's own text, with the script's lines only."""
+    if settings.get("FLEET_MPI_LOG").lower() != "debug":
+        _leave_out(error, set())
+    sys.__excepthook__(kind, error, error.__traceback__)
+
+
+def _leave_out(error, seen):
+    """Take the lines of this package and of ``runpy`` out of an exception and of those that led to it."""
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    error.__traceback__ = _own_lines(error.__traceback__)
+    for other in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
+        _leave_out(other, seen)
+
+
+def _own_lines(trace):
+    """A traceback without the lines of this package (but its examples) and of ``runpy``."""
+    kept = []
+    while trace is not None:
+        kept += [trace] if _is_own(trace.tb_frame.f_code.co_filename) else []
+        trace = trace.tb_next
+    for one in reversed(kept):
+        trace = TracebackType(trace, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return trace
+
+
+def _is_own(file):
+    if file.startswith("<frozen") or os.path.basename(file) == "runpy.py":
+        return False
+    return not file.startswith(_PACKAGE) or file.startswith(_EXAMPLES)
 
 
 if __name__ == "__main__":

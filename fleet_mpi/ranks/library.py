@@ -1,0 +1,48 @@
+"""Which MPI library this interpreter loads, and whether the launcher that started it belongs to that library.
+
+A wrong pair ends in a raw error of the library, or in N jobs of one rank each; it is known before MPI starts. Knows what
+lies beside the interpreter and what launchers tell by variables; where either says nothing, nothing is refused.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from fleet_mpi import settings
+from fleet_mpi.errors import EnvironmentProblem
+
+OPEN_MPI, MPICH = "Open MPI", "MPICH"
+FILES = {"libmpi.so.40": OPEN_MPI, "libmpi.so.12": MPICH}
+
+
+def beside(folder=None):
+    """The family of the library in ``folder`` (beside this interpreter), which mpi4py takes first; None if there is none.
+
+    MPI4PY_LIBMPI says another one.
+    """
+    chosen = os.environ.get("MPI4PY_LIBMPI")
+    if chosen is not None:
+        return next((family for name, family in FILES.items() if name in chosen), None)
+    folder = Path(folder or Path(sys.executable).parent.parent / "lib")
+    return next((family for name, family in FILES.items() if (folder / name).exists()), None)
+
+
+def refuse_foreign_launcher(own=None):
+    """Raise EnvironmentProblem where a launcher of one MPI started a process that would load another one."""
+    own = own or beside()
+    by_open_mpi = settings.get("OMPI_COMM_WORLD_SIZE") > 0 or settings.get("PMIX_RANK") >= 0
+    by_mpich = settings.get("PMI_RANK") >= 0
+    if own == MPICH and by_open_mpi and not by_mpich:
+        raise _refusal("PMIX_RANK", OPEN_MPI, MPICH, "pmi2")
+    if own == OPEN_MPI and by_mpich and settings.get("MPI_LOCALRANKID") >= 0 and not by_open_mpi:
+        raise _refusal("PMI_RANK", MPICH, OPEN_MPI, "pmix")
+
+
+def _refusal(variable, launcher, own, plugin):
+    by_srun = settings.get("SLURM_STEP_NUM_TASKS") > 0 and settings.get("OMPI_COMM_WORLD_SIZE") == 0
+    started, cure = (("srun", f"give srun --mpi={plugin}") if by_srun else
+                     (f"the mpirun of {launcher}", f"use {Path(sys.executable).parent / 'mpirun'}, or fleetrun"))
+    error = EnvironmentProblem(f"{started} started this process ({variable} is set), but this Python loads {own}: they do not "
+                               f"belong together, and the ranks would not find each other; {cure}")
+    error.told_elsewhere = max(settings.get("PMIX_RANK"), settings.get("PMI_RANK")) > 0
+    return error
