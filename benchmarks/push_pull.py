@@ -106,7 +106,7 @@ def _memory_line(one):
 
 def _start_seconds(rounds):
     """Seconds of the smallest whole job, by our launcher; the first one fills the compiler's cache."""
-    command = [sys.executable, "-m", "fleet_mpi.launch", "-np", "4", "-m", "fleet_mpi.examples.fit_a_line"]
+    command = [sys.executable, "-m", "fleet_mpi.launch", "--log_dir=", "-np", "4", "-m", "fleet_mpi.examples.fit_a_line"]
     seconds = []
     for number in range(rounds + 1):
         began = time.perf_counter()

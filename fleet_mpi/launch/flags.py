@@ -77,8 +77,8 @@ HOSTS = (
     Flag(("--rsh",), "PROGRAM", "what starts processes on other hosts instead of ssh"),
 )
 OUTPUT = (
-    Flag(("--log_dir",), "DIR", "folder of workerlog.N and serverlog.N (log; launch_ps: logs; none for -np unless given; "
-         "'' for none). Jobs with servers write them anew, others append"),
+    Flag(("--log_dir",), "DIR", "folder of workerlog.N and serverlog.N, ranklog.N with -np (log; launch_ps: logs; '' for none). "
+         "Collective jobs append to them, others write them anew"),
     Flag(("--log_overwrite",), "BOOL", "write logs anew in any case (False)", _claim),
     Flag(("--echo",), "WHOM", "whose output is shown as it comes: first (worker 0; for jobs without servers), all (for "
          "others) or none", str, None, ("first", "all", "none")),

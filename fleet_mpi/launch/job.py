@@ -4,11 +4,10 @@ Plain functions of the words and of what is around (``Allocation``). Knows no MP
 """
 
 import ipaddress
-import re
 import socket
 from typing import Any, NamedTuple
 
-from fleet_mpi.errors import EnvironmentProblem, NotBuilt, UsageError
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.launch import flags
 
 LOCAL = ("127.0.0.1", "localhost")
@@ -85,9 +84,9 @@ def parse(argv, around=Allocation(), environ=None, unsaid=None, log_dir="log"):
     kind = _kind(told, unsaid, around)
     make = {PS: _with_servers, COLLECTIVE: _collective, MPI: _plain}[kind]
     job = make(told, around, environ or {}, unsaid)
-    folder = told.log_dir if told.log_dir is not None else "" if kind == MPI else log_dir
-    return job._replace(script=tuple(script), told=told, given=flags.given(ours), log_dir=folder,
-                        append=kind != PS and not told.log_overwrite,
+    return job._replace(script=tuple(script), told=told, given=flags.given(ours),
+                        log_dir=log_dir if told.log_dir is None else told.log_dir,
+                        append=kind == COLLECTIVE and not told.log_overwrite,
                         echo=told.echo or ("first" if kind == COLLECTIVE else "all"))
 
 
@@ -270,18 +269,3 @@ def _first_port(told, environ):
     if not str(port).isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(f"--start_port, FLAGS_START_PORT: expected a port, got {port!r}")
     return int(port)
-
-
-def expanded(nodelist):
-    """The nodes of Slurm's short form: ``n[1-2,07],m`` are n1, n2, n07 and m."""
-    names = []
-    for prefix, inside, suffix in re.findall(r"([^,\[]+)(?:\[([^\]]*)\])?([^,\[]*)", nodelist):
-        if not inside:
-            names.append(prefix + suffix)
-            continue
-        for part in inside.split(","):
-            low, _, high = part.partition("-")
-            if not (low.isdecimal() and (high or low).isdecimal()):
-                raise EnvironmentProblem(f"SLURM_JOB_NODELIST={nodelist}: expected names like n[1-4,7], got {part!r} in it")
-            names += [f"{prefix}{number:0{len(low)}d}{suffix}" for number in range(int(low), int(high or low) + 1)]
-    return tuple(names)

@@ -11,7 +11,7 @@ import time
 
 from fleet_mpi import notices
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.launch import announce, dry_run, mpirun, rank_roles, running, surroundings
+from fleet_mpi.launch import announce, dry_run, log_folder, mpirun, notes, rank_roles, reaching, running, surroundings
 from fleet_mpi.launch.command import command, told
 from fleet_mpi.launch.job import parse
 
@@ -50,17 +50,25 @@ def launch(job, around):
 
         made = command(job, found, around, sys.executable, environ)
         return plan_command.show(dry_run.text(job, made, around), job.servers, job.told.model)
+    logs = log_folder.claim(job.log_dir, "--log_dir" in job.given)
+    try:
+        return _start(job._replace(log_dir=logs.path), found, around, environ)
+    finally:
+        logs.release()
+
+
+def _start(job, found, around, environ):
     folder = _folder(job)
     try:
         made = command(job, found, around, sys.executable, environ, folder)
         sys.stderr.write(announce.opening(job, around, made.added))
         sys.stderr.flush()
-        return _run(job, made, environ, folder)
+        return _run(job, made, around, environ, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the last of the ranks may still be leaving its note
 
 
-def _run(job, made, environ, folder):
+def _run(job, made, around, environ, folder):
     """Run the command, a second and third time if mpirun itself fails to start; returns the exit code."""
     started = time.time()
     for again in range(1, STARTS + 1):
@@ -69,6 +77,10 @@ def _run(job, made, environ, folder):
             break
         notices.log().warning(f"mpirun could not start, before it started any rank: starting it again ({again} of "
                               f"{STARTS - 1})")
+    if job.hosts and ending.code and ending.ended_by is None and notes.read_note(folder, notes.BEGAN) is None:
+        problem = reaching.problem(job, around)
+        if problem:
+            raise problem
     code = running.exit_code(ending.code, ending.ended_by, folder)
     sys.stderr.write(running.cause(ending, folder) + running.last_line(job, code, ending.ended_by, folder, started))
     return code
@@ -83,16 +95,14 @@ def _size_of_this_job(environ):
 def _folder(job):
     """Where ranks leave notes: with the logs where these are elsewhere too, since other hosts see only such a folder."""
     try:
-        if job.log_dir:
-            os.makedirs(job.log_dir, exist_ok=True)
-            if job.worker_labels and not job.servers:
-                with open(os.path.join(job.log_dir, "endpoints.log"), "w") as file:
-                    file.write(announce.endpoints(job))
+        if job.log_dir and job.worker_labels and not job.servers:
+            with open(os.path.join(job.log_dir, "endpoints.log"), "w") as file:
+                file.write(announce.endpoints(job))
         beside = os.path.abspath(job.log_dir) if job.log_dir and job.hosts else None
         return tempfile.mkdtemp(prefix=".fleet_mpi-job-", dir=beside)
     except OSError as error:
-        raise EnvironmentProblem(f"the folder of the logs cannot be written: {error}; say another by --log_dir, or "
-                                 "--log_dir '' for none") from None
+        raise EnvironmentProblem(f"the launcher needs a folder to write to: {error}; say another by --log_dir, or by TMPDIR "
+                                 "for notes of its own") from None
 
 
 def _become_the_script(job, size):

@@ -1,10 +1,11 @@
-"""What a job finds around it: cores, GPUs and the nodes of the Slurm job this process runs in. Starts nothing."""
+"""What a job finds around it: cores, GPUs and the nodes of the Slurm job this process runs in."""
 
 import os
 import re
 
 from fleet_mpi.launch import flags
-from fleet_mpi.launch.job import Allocation, expanded
+from fleet_mpi.launch.job import Allocation
+from fleet_mpi.launch.nodelist import nodes as nodes_of
 from fleet_mpi.launch.running import cores
 
 DEVICES = "/dev"
@@ -12,7 +13,7 @@ DEVICES = "/dev"
 
 def around(environ, devices=DEVICES):
     """The Allocation that the variables and this machine's device files describe."""
-    nodes = expanded(environ.get("SLURM_JOB_NODELIST", "")) if environ.get("SLURM_JOB_ID") else ()
+    nodes = nodes_of(environ.get("SLURM_JOB_NODELIST", "")) if environ.get("SLURM_JOB_ID") else ()
     name = os.uname().nodename
     tasks = environ.get("SLURM_NTASKS", "") if nodes else ""
     return Allocation(cores(), gpus(environ, devices), nodes, int(tasks) if tasks.isdecimal() else 0,

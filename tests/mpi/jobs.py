@@ -105,7 +105,8 @@ def run_job(n, argv, env=None, timeout=60, mpmd=None, via="mpirun", cwd=None, py
             command = [found.path, *options(found.family, total, os.cpu_count()), *_groups(groups, python)]
             surroundings.update(environment(found.family, surroundings, session=folder))
         started = time.monotonic()
-        code, out, err = _run_until_it_begins(command, surroundings, cwd, timeout)
+        where = cwd or (folder if via == "launch" else None)  # the launcher keeps logs in its folder
+        code, out, err = _run_until_it_begins(command, surroundings, where, timeout)
         ranks = tuple(Rank(_read(folder, "out", number), _read(folder, "err", number)) for number in range(total))
         return Finished(code, "".join(rank.out for rank in ranks) + out, "".join(rank.err for rank in ranks) + err,
                         time.monotonic() - started, ranks, Rank(out, err))

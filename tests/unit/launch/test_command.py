@@ -101,7 +101,7 @@ def added(words, found=MPICH_5, environ=(), **more):
 
 
 def test_ranks_of_a_plain_job_are_told_only_where_notes_go():
-    assert added("-np 2", folder="/dir") == {"FLEET_MPI_LAUNCH_DIR": "/dir"}
+    assert added("-np 2 --log_dir=", folder="/dir") == {"FLEET_MPI_LAUNCH_DIR": "/dir"}
 
 
 def test_ranks_with_servers_are_told_who_serves(tmp_path):
@@ -139,12 +139,12 @@ def test_open_mpi_is_told_what_it_needs_unless_the_user_has_said_otherwise(words
 
 
 def test_srun_needs_no_leave_for_root_but_open_mpis_ranks_need_its_way_of_speaking():
-    made = added("-np 2", SRUN_PMIX, root=True)
+    made = added("-np 2 --log_dir=", SRUN_PMIX, root=True)
     assert made == {**NO_FABRIC, "PMIX_SECURITY_MODE": "native", "PMIX_GDS_MODULE": "hash"}
-    assert added("-np 2", SRUN, root=True) == {}
+    assert added("-np 2 --log_dir=", SRUN, root=True) == {}
 
 
 def test_a_command_is_shown_as_a_shell_would_take_it():
-    made = command(parse(["-np", "1", "train.py", "a b"]), MPICH_5, Allocation(1), "py", {}, "/my dir")
+    made = command(parse(["-np", "1", "--log_dir=", "train.py", "a b"]), MPICH_5, Allocation(1), "py", {}, "/my dir")
     assert made.text().startswith("env FLEET_MPI_LAUNCH_DIR='/my dir' mpiexec -np 1 py ")
     assert made.text().endswith("train.py 'a b'")

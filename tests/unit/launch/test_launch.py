@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet_mpi.launch import main
-from fleet_mpi.launch import starting
+from fleet_mpi.launch import log_folder, main, notes, starting
 from fleet_mpi.launch.mpirun import MPICH, Launcher
 from fleet_mpi.launch.running import Ending
 
@@ -120,9 +119,11 @@ def test_notes_lie_with_the_logs_where_ranks_are_elsewhere(started, tmp_path):
     assert not list((tmp_path / "log").glob(".fleet*"))
 
 
-def test_a_plain_job_makes_no_folder_and_shows_nothing(started, capsys, tmp_path):
-    assert main(["-np", "2", "train.py"]) == 4
-    assert capsys.readouterr().err == "" and [path.name for path in tmp_path.iterdir()] == ["train.py"]
+def test_a_plain_job_shows_nothing_and_keeps_logs_as_others_do(started, capsys, tmp_path):
+    assert main(["-np", "2", "train.py"]) == main(["-np", "2", "--log_dir", "", "train.py"]) == 4
+    assert capsys.readouterr().err == "fleet_mpi: the job ended with code 4; what ranks wrote is in log\n"
+    assert [environ.get("FLEET_MPI_LAUNCH_LOGS") for _, environ, _ in started] == [str(tmp_path / "log"), None]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "train.py"]
 
 
 def test_a_flag_without_effect_is_spoken_of(started, capsys):
@@ -133,6 +134,39 @@ def test_a_flag_without_effect_is_spoken_of(started, capsys):
 def test_logs_that_cannot_be_written_are_a_sentence(started, capsys):
     assert main(["--gpus", "0", "--log_dir", "train.py", "train.py"]) == 3
     assert "say another by --log_dir" in capsys.readouterr().err and started == []
+
+
+def test_a_folder_of_logs_that_nobody_asked_for_may_be_missing(started, capsys, tmp_path):
+    (tmp_path / "log").touch()
+    assert main(["-np", "2", "train.py"]) == 4
+    assert "this job keeps no logs" in capsys.readouterr().err
+    (_, environ, _), = started
+    assert "FLEET_MPI_LAUNCH_LOGS" not in environ
+
+
+def test_a_second_job_has_another_folder_for_its_logs(started, capsys, tmp_path):
+    first = log_folder.claim("log", True)
+    main(["-np", "2", "train.py"])
+    first.release()
+    main(["-np", "2", "train.py"])
+    assert [environ["FLEET_MPI_LAUNCH_LOGS"] for _, environ, _ in started] == [str(tmp_path / "log.2"), str(tmp_path / "log")]
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        "fleet_mpi: another job writes its logs to log now: those of this one are in log.2",
+        "fleet_mpi: the job ended with code 4; what ranks wrote is in log.2"]
+
+
+@pytest.mark.parametrize("began, code", ((False, 3), (True, 255)))
+def test_hosts_that_cannot_be_reached_are_named_if_no_rank_has_begun(started, endings, capsys, monkeypatch, began, code):
+    def run(words, environ, folder):
+        if began:
+            notes.leave_note(folder, notes.BEGAN, "", "0")
+        return Ending(255, boxes="a box that tells nothing\n")
+    monkeypatch.setattr(starting.running, "run", run)
+    assert main(["--ips", "no.such.host1,no.such.host2", "--nproc_per_node", "1", "--rsh", "false", "train.py"]) == code
+    said = capsys.readouterr().err
+    assert ("fleet_mpi: EnvironmentProblem: no rank was started: no.such.host1, no.such.host2 cannot be reached from here by "
+            "false: exit code 1." in said) is not began
+    assert ("a box" in said) is began
 
 
 def test_launch_ps_starts_two_servers_and_two_workers_with_logs_of_its_own(started, monkeypatch, tmp_path):

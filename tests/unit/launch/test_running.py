@@ -169,7 +169,7 @@ def test_words_that_a_rank_has_said_are_not_said_again(failed):
 def test_nothing_is_said_of_jobs_that_did_not_fail_or_keep_no_logs(failed):
     job, folder = failed
     assert last_line(job, 0, None, folder) == last_line(job, 130, signal.SIGINT, folder) == ""
-    assert last_line(parse(["-np", "2", "train.py"]), 85, None, folder) == ""
+    assert last_line(parse(["-np", "2", "--log_dir", "", "train.py"]), 85, None, folder) == ""
 
 
 @pytest.mark.parametrize("said, code", (
