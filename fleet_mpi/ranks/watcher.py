@@ -44,7 +44,7 @@ class Rank:
         self.name, self.deadline_s, self.is_known = f"process {self.pid}", 1e9, False
         self.phase, self.phase_ends = "", None
         self.bye, self.stopped_since, self.status = "", None, 0
-        self.segments = set()
+        self.segments, self.left_early = set(), False
 
     def take(self, packet):
         """Take in what the rank says."""
@@ -85,7 +85,7 @@ class Rank:
 
     def is_lost(self):
         """Whether a process that has ended was not meant to, and could not say so."""
-        return not self.bye or self.bye != "reported" and self.status & 0x7F
+        return not self.bye or self.left_early or self.bye != "reported" and self.status & 0x7F
 
     def order(self, code):
         """Ask the process to end with this code; 0: to flush what it has written."""
@@ -107,6 +107,8 @@ class Rank:
         if number:
             known = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
             return f"was killed by signal {number} ({known})"
+        if self.left_early:
+            return "has ended before the other ranks had started MPI"
         if self.status:
             return f"ended with exit code {self.status >> 8} and without a word (os._exit?)"
         return "ended without a word (killed, or os._exit)"
@@ -216,6 +218,8 @@ class Watcher:
             self.poll.unregister(rank.handle)
             os.close(rank.handle)
         self.ended.append(rank)
+        # MPI_Init waits for it for ever.
+        rank.left_early = rank.bye == "in order" and any(other.phase for other in self.ranks.values())
         if rank.is_lost() and self.lost_at is None:
             self.lost_at = time.monotonic()
 

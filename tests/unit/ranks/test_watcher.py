@@ -213,6 +213,15 @@ def test_a_phase_that_takes_too_long_ends_the_job(machine):
     assert here.codes() == [-signal.SIGKILL]
 
 
+def test_a_rank_that_ends_in_order_while_another_starts_mpi_is_named(machine):
+    here = machine(2)
+    here.does(0, "import ctypes; here = lifeline.phase('MPI_Init', 60); here.__enter__(); ctypes.PyDLL(None).sleep(60)")
+    here.watch(0.5)
+    here.does(1, LEAVE)
+    here.watch()
+    assert here.said == ["fleet_mpi: rank 1 (host h) has ended before the other ranks had started MPI\n"]
+
+
 def test_mpich_is_told_to_abort_with_the_code(machine):
     ours, theirs = socket.socketpair()
     here = machine(2, launcher_line=theirs.fileno())
