@@ -13,6 +13,7 @@ import numpy as np
 
 from fleet_mpi.checkpoint import variables
 from fleet_mpi.checkpoint.inference_model import add_model, base_name, model_for
+from fleet_mpi.checkpoint.resuming import note_runs
 from fleet_mpi.checkpoint.saved_files import SavedFiles
 from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import choose, is_persistable
@@ -20,7 +21,7 @@ from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.parameter_server.kept import Contents
 
 
-def save_vars(whole, dirname, program, scope, predicate=is_persistable, filename=None, counters=()):
+def save_vars(whole, dirname, program, scope, predicate=is_persistable, filename=None, counters=(), runs=None):
     """Save variables of the untranspiled program from the servers and from a worker's scope.
 
     The servers stand still until the last value is written; old files are replaced after that, or none is.
@@ -28,9 +29,12 @@ def save_vars(whole, dirname, program, scope, predicate=is_persistable, filename
     Args:
         whole: the worker's ``Whole``; none of its client's pushes may be under way.
         counters: the persistable variables that the servers' schedules keep.
+        runs: the worker's program, where its runs are to be counted: all that persists is saved.
     """
     with saving_into(dirname) as save:
         add_vars(save, whole, choose(program, None, predicate), scope, filename, counters)
+        if runs is not None:
+            note_runs(save, runs)
 
 
 def add_vars(save, whole, chosen, scope, filename=None, counters=()):

@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 class Manifest:
-    """{name of a file: Entry}, and what the saves noted beside it: {key: {"save": ..., ...}}."""
+    """{name of a file: Entry}, and what the saves noted beside it: {key: {word: value}}."""
 
     def __init__(self, files=None, notes=None):
         self.files, self.notes = files or {}, notes or {}

@@ -6,10 +6,11 @@ original's format for several tensors in one file; ``<path>.pdmodel`` the progra
 
 import os
 
+from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
 from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.saving import refuse_loading_to_servers, values_to_save
 from fleet_mpi.checkpoint.transaction import saving_into
-from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, put_values, values_of
+from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of, put_values, values_of
 from fleet_mpi.errors import CheckpointMissing, NotBuilt, UsageError
 from fleet_mpi.program.scope import global_scope
 
@@ -24,6 +25,7 @@ def save(program, model_path, protocol=None):
         values.add(save, predicate=is_parameter, filename=name + ".pdparams")
         if any(_is_other(var) for var in values.program.list_vars()):
             values.add(save, predicate=_is_other, filename=name + ".pdopt")
+        note_runs(save, program_of(program))
         with save.open(name + ".pdmodel") as stream:
             stream.write(values.program.serialize_to_string())
 
@@ -43,7 +45,9 @@ def load(program, model_path, executor=None, var_list=None):
         yield from values_of(files, params, name + ".pdparams", params)
         if others:
             yield from values_of(files, others, name + ".pdopt", others)
-    put_values(global_scope(), {**params, **others}, read_settled(folder, read), folder)
+    names = [name + ".pdparams", name + ".pdopt"] if others else [name + ".pdparams"]
+    with resuming_runs(program_of(program), folder, names):
+        put_values(global_scope(), {**params, **others}, read_settled(folder, read), folder)
 
 
 def _is_other(var):

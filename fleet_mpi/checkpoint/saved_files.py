@@ -95,11 +95,6 @@ class SavedFiles:
                 f"They were damaged, or written by something else since: take an older copy; if the change is meant, "
                 f"remove {manifest.path_in(self.folder)} to load the files as they are")
 
-    def save_of(self, names):
-        """The id of the save that wrote all these files, or None where there is no such one."""
-        saves = {self.manifest.files[name].save if name in self.manifest.files else None for name in names}
-        return saves.pop() if len(saves) == 1 else None
-
     def _is_whole(self, name):
         if not self.has(name):
             return False

@@ -8,18 +8,22 @@ import contextlib
 
 from fleet_mpi import notices, sessions
 from fleet_mpi.checkpoint import distributed, inference_model, variables
+from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
 from fleet_mpi.checkpoint.saved_files import SavedFiles
 from fleet_mpi.checkpoint.transaction import saving_into
-from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable
+from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.whole import Whole
-from fleet_mpi.program.program import default_main_program
 from fleet_mpi.program.scope import global_scope
 
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
     """Save every persistable variable: parameters, optimizer state, counters."""
-    save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+    values = values_to_save(main_program, "saving")
+    if values is not None:
+        with saving_into(dirname) as save:
+            values.add(save, predicate=is_persistable, filename=filename)
+            note_runs(save, program_of(main_program))
 
 
 def save_params(executor, dirname, main_program=None, filename=None):
@@ -65,10 +69,13 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
         return
     session = connected("load_persistables")
     whole, counters = Whole(session.client), distribution.counters()
+    names = [filename] if filename is not None else list(choose(distribution.origin, None, is_persistable))
     if session.client.index == 0:
-        distributed.load_persistables(whole, dirname, distribution.origin, global_scope(), filename, counters)
+        with resuming_runs(program_of(main_program), dirname, names):
+            distributed.load_persistables(whole, dirname, distribution.origin, global_scope(), filename, counters)
     elif _is_written(dirname, filename, distribution, whole.contents.by_program_name(counters)):
-        distributed.load_rest(whole.contents, dirname, distribution.origin, global_scope(), filename, counters)
+        with resuming_runs(program_of(main_program), dirname, names):
+            distributed.load_rest(whole.contents, dirname, distribution.origin, global_scope(), filename, counters)
     session.pull()
 
 
@@ -155,8 +162,7 @@ def whole_for_saving(what):
 
 def _distribution(main_program):
     """How a program is spread over servers; None where it is not."""
-    program = getattr(main_program, "program", main_program) or default_main_program()
-    return getattr(program, "_distribution", None)
+    return program_of(main_program)._distribution
 
 
 def _is_written(dirname, filename, distribution, kept):

@@ -61,8 +61,8 @@ class Save:
         return _Stream(path, self, name)
 
     def note(self, key, **words):
-        """Let the manifest say something about this save, in the place of what it said under the same key."""
-        self.notes[key] = {**words, "save": self.id}
+        """Let the manifest say something from this save on, in the place of what it said under the same key."""
+        self.notes[key] = words
 
     def commit(self):
         """Let the files take their places. From the rename of the manifest on the save counts."""

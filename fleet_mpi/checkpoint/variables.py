@@ -9,6 +9,7 @@ import os
 import numpy as np
 
 from fleet_mpi.checkpoint import file_names
+from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
 from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.tensor_file import read_tensor, read_tensors, write_tensor
 from fleet_mpi.checkpoint.transaction import saving_into
@@ -37,9 +38,14 @@ def is_parameter(var):
     return isinstance(var, Parameter) or var.persistable and var.name.endswith((KEYS, INDEX))
 
 
-def save_persistables(executor, dirname, main_program=None, filename=None):
-    """Save every persistable variable: parameters, optimizer state, counters."""
-    save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+def save_persistables(executor, dirname, main_program=None, filename=None, runs=None):
+    """Save every persistable variable: parameters, optimizer state, counters.
+
+    ``runs`` is the program whose runs are counted, where it is not the one that is saved.
+    """
+    with saving_into(dirname) as save:
+        add_vars(save, choose(main_program, None, is_persistable), filename)
+        note_runs(save, runs or program_of(main_program))
 
 
 def save_params(executor, dirname, main_program=None, filename=None):
@@ -47,9 +53,11 @@ def save_params(executor, dirname, main_program=None, filename=None):
     save_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
-def load_persistables(executor, dirname, main_program=None, filename=None):
+def load_persistables(executor, dirname, main_program=None, filename=None, runs=None):
     """Load what ``save_persistables`` wrote."""
-    load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+    names = [filename] if filename is not None else list(choose(main_program, None, is_persistable))
+    with resuming_runs(runs or program_of(main_program), dirname, names):
+        load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
 
 
 def load_params(executor, dirname, main_program=None, filename=None):
@@ -101,14 +109,20 @@ def put_values(scope, chosen, values, dirname):
 
 def choose(main_program, vars, predicate):
     """The variables meant, by name and in name order."""
-    program = getattr(main_program, "program", main_program) or default_main_program()
-    if not isinstance(program, Program):
-        raise UsageError(f"expected a Program, got {type(program).__name__}")
+    program = program_of(main_program)
     if vars is None:
         vars = [var for var in program.list_vars() if predicate is None or predicate(var)]
     block = program.global_block()
     named = [var if isinstance(var, Variable) else block.var(var) for var in vars]
     return {var.name: var for var in sorted(named, key=lambda var: var.name) if var.type not in _UNSAVED}
+
+
+def program_of(main_program):
+    """The Program that a script means: the default one, or that of a CompiledProgram."""
+    program = getattr(main_program, "program", main_program) or default_main_program()
+    if not isinstance(program, Program):
+        raise UsageError(f"expected a Program, got {type(program).__name__}")
+    return program
 
 
 def value_in(scope, name):

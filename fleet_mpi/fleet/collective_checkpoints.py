@@ -38,10 +38,11 @@ class TrainStatus:
         return f"TrainStatus(epoch_no={self._epoch_no})"
 
 
-def save(role, path, status, program, files=None, keeps_all=True):
+def save(role, path, status, program, files=None, keeps_all=True, runs=None):
     """Worker 0: write the next checkpoint and return its number; other workers have nothing to do (None).
 
-    With ``keeps_all=False`` older checkpoints go once the new one is there.
+    With ``keeps_all=False`` older checkpoints go once the new one is there. ``runs`` is what workers run, where it is not
+    the program itself.
     """
     files = _local(files)
     if not isinstance(status, TrainStatus):
@@ -52,7 +53,7 @@ def save(role, path, status, program, files=None, keeps_all=True):
     folder = _folder(path, number)
     beside = folder + UNFINISHED
     files.delete(beside)
-    save_persistables(None, beside, program, VALUES)
+    save_persistables(None, beside, program, VALUES, runs)
     with replacing(os.path.join(beside, STATUS)) as stream:
         stream.write(json.dumps({"epoch_no": status._epoch_no}).encode())
     files.rename(beside, folder)
@@ -61,7 +62,7 @@ def save(role, path, status, program, files=None, keeps_all=True):
     return number
 
 
-def load(role, path, program, files=None, may_be_empty=True):
+def load(role, path, program, files=None, may_be_empty=True, runs=None):
     """Collective: give all workers the values of worker 0's newest checkpoint; returns its TrainStatus.
 
     None where there is no checkpoint, or a UsageError if ``may_be_empty`` is False.
@@ -73,7 +74,7 @@ def load(role, path, program, files=None, may_be_empty=True):
             raise UsageError(f"load_check_point: there is no checkpoint in {path}")
         return None
     folder = _folder(path, number)
-    load_persistables(None, folder, program, VALUES)
+    load_persistables(None, folder, program, VALUES, runs)
     status = _status(folder)
     # Who is ahead might save again, and remove what others still read.
     role.barrier_worker()

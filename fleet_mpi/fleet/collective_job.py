@@ -120,7 +120,7 @@ class CollectiveJob:
         But batch norms' statistics are its own; under local SGD values are the same after an averaging.
         """
         if self.role.is_first_worker():
-            save_persistables(None, dirname, program, filename)
+            save_persistables(None, dirname, program, filename, runs=self.main)
 
     def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
         """Worker 0 saves: all have the same values."""

@@ -233,7 +233,7 @@ class CollectiveFleet(Fleet):
         """There are no servers; every worker loads a folder that is given."""
         self._nothing_to_do("init_server")
         if model_dir:
-            load_persistables(Executor(), model_dir, self._origin_of(None) or self._program())
+            load_persistables(Executor(), model_dir, self._origin_of(None) or self._program(), runs=self._program())
 
     def run_server(self, *given):
         """Nothing: there are no servers."""
@@ -251,13 +251,18 @@ class CollectiveFleet(Fleet):
                          remain_all_checkpoint=True):
         """Worker 0 adds a checkpoint to a folder that all workers see; returns its number there."""
         program = self._origin_of(main_program) or self._program()
-        return collective_checkpoints.save(self.role, path, train_status, program, fs, remain_all_checkpoint)
+        return collective_checkpoints.save(self.role, path, train_status, program, fs, remain_all_checkpoint,
+                                           self._running(main_program))
 
     def load_check_point(self, executor, path, trainer_id=None, main_program=None, fs=None, local_cache_path=".cache",
                          ignore_empty=True):
         """Collective: all workers take the newest checkpoint of a folder; returns its TrainStatus, or None."""
         program = self._origin_of(main_program) or self._program()
-        return collective_checkpoints.load(self.role, path, program, fs, ignore_empty)
+        return collective_checkpoints.load(self.role, path, program, fs, ignore_empty, self._running(main_program))
+
+    def _running(self, program):
+        """What workers run where this program is meant."""
+        return self._program() if program is None or program is self._origin_program else program
 
     def clean_redundant_check_points(self, root_path, fs=None, checkpoint_num=1):
         """Worker 0 removes all checkpoints of a folder but the newest ones."""

@@ -6,6 +6,7 @@ import os
 import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops that a worker's and a server's programs have)
 from fleet_mpi import notices, sessions
 from fleet_mpi.checkpoint.distributed import load_rest, load_server, save_inference_model, save_vars
+from fleet_mpi.checkpoint.resuming import resuming_runs
 from fleet_mpi.checkpoint.saving import whole_for_saving
 from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import UsageError
@@ -105,7 +106,8 @@ class Job:
         """What workers keep themselves (statistics of batch normalisation) comes from the servers' folder too."""
         if os.path.isdir(model_dir):
             contents = Contents(sessions.session_of(scope).client.description)
-            load_rest(contents, model_dir, self.origin, scope, counters=self.distribution.counters())
+            with resuming_runs(self.main, model_dir, list(choose(self.origin, None, is_persistable)), scope):
+                load_rest(contents, model_dir, self.origin, scope, counters=self.distribution.counters())
         else:
             notices.log().warning("init_server loaded %s, which this worker cannot see: what is not on the servers (batch "
                                   "normalisation's statistics) starts anew here", model_dir)
@@ -124,7 +126,7 @@ class Job:
         whole = self._saving_whole("save_persistables")
         if whole is not None:
             save_vars(whole, dirname, program, global_scope(), filename=filename,
-                      counters=self.distribution.counters())
+                      counters=self.distribution.counters(), runs=self.main)
 
     def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
         """Save what leads from the fed variables to the targets."""

@@ -43,7 +43,7 @@ class Compiled:
         self.version = self.scope_version = self.settings_version = -1
         self.plans = {}
         self.arena = Arena(xp, let_go=self.plans.clear)
-        self.clock = Clock(worker)
+        self.clock = Clock(worker, program._runs_before.get(scope, 0))
         self._turn, self._runs_in = threading.Lock(), None
 
     def run(self, feed, signature, fetches, convert):

@@ -20,8 +20,8 @@ class Clock:
     __slots__ = ("step", "worker")
     process_worker = 0
 
-    def __init__(self, worker=None):
-        self.step = 0
+    def __init__(self, worker=None, step=0):
+        self.step = step
         self.worker = worker
 
     @property

@@ -2,6 +2,7 @@
 
 import copy
 import numbers
+import weakref
 from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
@@ -31,10 +32,12 @@ class Program:
         self._at_close = []  # called with the scope when an executor that ran it is closed
         self._gradient_clip = None
         self._compiled = []  # what executors keep for this program
+        self._runs_before = weakref.WeakKeyDictionary()  # scope: the runs of a training that is resumed there
+        self._resumed_seed = 0  # the job's seed of that training, where it drew from one
 
     def __getstate__(self):
-        # For copy.deepcopy and pickle: plans hold arrays and locks, and belong to this very program.
-        return {**self.__dict__, "_compiled": []}
+        # For copy.deepcopy and pickle: plans hold arrays and locks, and belong to this very program; so do scopes.
+        return {**self.__dict__, "_compiled": [], "_runs_before": weakref.WeakKeyDictionary()}
 
     def touch(self):
         """Note that the program changed."""

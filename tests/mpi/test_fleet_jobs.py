@@ -130,7 +130,7 @@ fleet.init()
 x, y = fluid.layers.data(name="x", shape=[10]), fluid.layers.data(name="y", shape=[1])
 ids = fluid.layers.data(name="ids", shape=[1], dtype="int64")
 rows = fluid.layers.embedding(ids, [3000, 8], is_sparse=True, param_attr=fluid.ParamAttr(name="table"))
-hidden = fluid.layers.batch_norm(fluid.layers.fc([x, rows], 2000, act="relu"))
+hidden = fluid.layers.dropout(fluid.layers.batch_norm(fluid.layers.fc([x, rows], 2000, act="relu")), 0.2)
 loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
 optimizer = fluid.optimizer.Adam(fluid.layers.exponential_decay(0.01, 2, 0.5))
 config = fluid.DistributeTranspilerConfig()
@@ -167,6 +167,8 @@ else:
     exe.run(fleet.startup_program)
     if not fleet.server_num():
         fluid.io.load_persistables(exe, folder, fleet.main_program)
+    from fleet_mpi.program.randomness import runs_of
+    print("runs", runs_of(fleet.main_program, fluid.global_scope()))
     fleet.save_persistables(exe, sys.argv[2])
     train(2, np.random.RandomState(7))
     fleet.save_persistables(exe, sys.argv[3])
@@ -188,6 +190,7 @@ def test_saved_by_2_servers_loaded_by_3_and_by_one_process_the_bits_are_the_same
     assert three.code == 0, three.story()
     alone = run_job(None, [*words, tmp_path / "two", tmp_path / "alone", tmp_path / "alone on"], via="command")
     assert alone.code == 0, alone.story()
+    assert "runs 4\n" in three.out and "runs 4\n" in alone.out, "dropout goes on where it was"
     two = contents(tmp_path / "two")
     assert {"table", "table_moment1_0", "fc_0.w_0", "fc_0.w_0_beta1_pow_acc_0", "batch_norm_0.w_1",
             "@LR_DECAY_COUNTER@"} <= set(two)

@@ -23,7 +23,8 @@ mode, folder, steps, asked = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), 
 options = SimpleNamespace(api="fleet", mode=mode, k_steps=3, staleness=2, model_dir=folder, strategy=[])
 job = training.job(options)
 x, y = (fluid.layers.data(name=name, shape=[size], dtype="float32") for name, size in (("x", 4), ("y", 1)))
-loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, size=1), y))
+hidden = fluid.layers.dropout(fluid.layers.fc(x, size=6), 0.3)
+loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, size=1), y))
 job.minimize(fluid.optimizer.Adam(learning_rate=0.05), loss)
 if job.is_server:
     sys.exit(job.serve())
@@ -34,7 +35,8 @@ with job.keeping(exe) as keeping:
     print("begins at", first, flush=True)
     for step in range(first, steps[job.worker]):
         drawn = np.random.default_rng([job.worker, step]).normal(size=(8, 5)).astype("float32")
-        exe.run(job.program, feed={"x": drawn[:, :4], "y": drawn[:, 4:]}, fetch_list=[loss])
+        value, = exe.run(job.program, feed={"x": drawn[:, :4], "y": drawn[:, 4:]}, fetch_list=[loss])
+        print("step", step, value.tobytes().hex(), flush=True)
         time.sleep(0.005)
         if step + 1 == asked.get(str(job.worker)):
             os.kill(os.getpid(), signal.SIGUSR1)
@@ -58,6 +60,7 @@ def train(tmp_path):
         ended = run_job(ranks, words, env={"FLEET_MPI_SEED": "3"}, timeout=100, cwd=tmp_path, via=via)
         story = ended.story()
         told = [re.findall(r"^(?:begins at|ends with) (\w+)$", rank.out, re.M) for rank in ended.ranks]
+        train.losses = [found for rank in ended.ranks for found in re.findall(r"^step (\d+) (\w+)$", rank.out, re.M)]
         return ended.code, [pair for pair in told if pair], story
     return train
 
@@ -79,6 +82,18 @@ def test_one_worker_that_is_asked_stops_all_after_the_same_step_and_the_job_come
     assert "fc_0.w_0" in files and "fc_0.w_0_moment1_0" in files
     code, told, story = train(mode, [60, 60], {})
     assert code == 0 and told == [[step, "None"]] * 2, story
+
+
+@pytest.mark.parametrize("mode", ("sync", "collective"))
+def test_a_job_that_comes_back_drops_out_what_it_would_have_dropped_out(train, tmp_path, mode):
+    code, _, story = train(mode, [45, 45], {})
+    whole = train.losses
+    assert code == 0 and len(whole) == 90, story
+    code, told, story = train(mode, [300, 300], {"1": 20})
+    stopped = train.losses
+    assert code == 75 and int(told[0][1]) < 45, story
+    code, _, story = train(mode, [45, 45], {})
+    assert code == 0 and sorted(stopped + train.losses) == sorted(whole), story
 
 
 @pytest.mark.parametrize("mode", ("async", "geo"))

@@ -14,7 +14,7 @@ from fleet_mpi.kernels import random, slots
 from fleet_mpi.program.ops.embedding import (fetch_call, ids_count, infer_table_grad, line_of, output_shape,
                                              rows_grad)
 from fleet_mpi.program.ops.indexing import gather_call
-from fleet_mpi.program.randomness import job_seed
+from fleet_mpi.program.randomness import program_seed
 from fleet_mpi.program.registry import op
 
 ATTRS = {"is_sparse": True, "is_distributed": True, "is_test": False, "padding_idx": None, "entry": "none",
@@ -104,7 +104,7 @@ def initializer(k, table):
     one, other = float(k.attr("init_from")), float(k.attr("init_to"))
     if kernel is None:
         return lambda first, end, keys: table[first:end].fill(one)
-    seed = k.attr("init_seed") or k.program.random_seed or job_seed()
+    seed = k.attr("init_seed") or program_seed(k.program)
     key, draw = random.key_of(seed, k.name("W")), kernel.pick(table)
 
     def run(first, end, keys):
