@@ -40,7 +40,7 @@ def main(argv=None):
         return _help(asked=bool(argv))
     if argv[0] in ("plan", "doctor", "names") and not os.path.isfile(argv[0]):
         return _command(argv[0])(argv[1:])
-    sys.excepthook = _show_failure
+    ending.show_by(_show_failure)
     report.promise_to_end()
     cluster.guard_if_launched()
     stand_in()
@@ -111,7 +111,7 @@ def _show_lines(error):
 
 
 def _show_failure(kind, error, trace):
-    """``sys.excepthook`` for what is no error of this package: Python's own text, with the script's lines only."""
+    """An excepthook for what is no error of this package: Python's own text, with the script's lines only."""
     if settings.get("FLEET_MPI_LOG").lower() != "debug":
         _leave_out(error, set())
     sys.__excepthook__(kind, error, error.__traceback__)

@@ -60,6 +60,14 @@ def guard(abort, name):
         atexit.register(_at_end)
 
 
+def show_by(hook):
+    """Let ``hook`` show exceptions, in place of Python's own excepthook, whether or not they are watched already."""
+    if _watch.hooked:
+        _watch.before["excepthook"] = hook
+    else:
+        sys.excepthook = hook
+
+
 def release():
     """Take all hooks away again: for tests, and for hosts of several jobs that see to failures themselves."""
     sys.excepthook = _watch.before.get("excepthook", sys.excepthook)
