@@ -15,9 +15,8 @@ import sys
 import threading
 
 from fleet_mpi import settings
-from fleet_mpi.ranks import report, watcher
+from fleet_mpi.ranks import watcher
 
-_UNDER_OUR_LAUNCHER = "FLEET_MPI_LAUNCH_DIR"  # there a parent of each rank reports how it ended (launch/watched.py)
 _line = -1  # the file descriptor; no socket object, which the end of the interpreter would close before MPI_Finalize
 
 
@@ -36,7 +35,7 @@ def listen(address, count):
 def _start(listener, count):
     line = settings.get("PMI_FD")
     passed = [number for number in (listener, line) if number >= 0]
-    reports_ends = not os.environ.get(_UNDER_OUR_LAUNCHER)
+    reports_ends = not os.environ.get(watcher.NOTES)  # else a parent of each rank does (launch/watched.py)
     # A session of its own: signals to the ranks' group are not meant for it.
     child = subprocess.Popen(
         [sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line), str(int(reports_ends))],
@@ -95,7 +94,6 @@ def _obey(line):
     with contextlib.suppress(OSError):
         order = os.read(line, 64)
         if order.startswith(b"end\t"):
-            report.tell(report.FAILS)  # the watcher has said why
             for name in ("stdout", "stderr"):
                 with contextlib.suppress(Exception):  # closed, or gone
                     getattr(sys, name).flush()

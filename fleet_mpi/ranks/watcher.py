@@ -19,6 +19,8 @@ import sys
 import time
 
 STALLED, PEER_LOST = 5, 4  # exit codes, as in errors.py
+# Our launcher's variable for the folder of its notes, and the note of the first failure's code (launch/notes.py).
+NOTES, FIRST_FAILURE = "FLEET_MPI_LAUNCH_DIR", "first_to_fail"
 # The number is the exit code that it leads to: a rank takes it with C's _exit, also where Python cannot run.
 END_AT_ONCE = signal.SIGTRAP
 LOOK_EVERY_S = 0.1
@@ -287,6 +289,7 @@ class Watcher:
     def end(self, code, culprit=None):
         """End the ranks of this machine, and with them the job: by mpirun or by asking, then by force."""
         self.reports_ends = False
+        _leave_note(code)
         others = [rank for rank in self.ranks.values() if rank is not culprit]
         # MPICH's mpirun mixes the codes of ranks that end by themselves; told to abort, it ends with the one it is told.
         has_line = self.launcher_line >= 0
@@ -313,6 +316,18 @@ class Watcher:
         while self.ranks and time.monotonic() < until:
             self._take_in(0.02)
         return not self.ranks
+
+
+def _leave_note(code):
+    """Tell our launcher, if it is there, that this is the job's code and that its cause was said."""
+    folder = os.environ.get(NOTES)
+    if folder:
+        try:
+            with open(os.path.join(folder, f"{FIRST_FAILURE}.watcher"), "w") as file:
+                file.write(str(code))
+            os.link(file.name, os.path.join(folder, FIRST_FAILURE))
+        except OSError:
+            pass  # a rank was quicker, or the folder is on another machine
 
 
 def main(listener, count, launcher_line, reports_ends):

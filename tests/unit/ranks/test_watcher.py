@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from fleet_mpi.launch import notes
 from fleet_mpi.ranks import watcher
 from fleet_mpi.ranks.watcher import Watcher
 
@@ -203,6 +204,15 @@ def test_under_our_launcher_ends_are_reported_by_it(machine):
     here.does(1, "os._exit(7)")
     here.watch()
     assert not here.said
+
+
+def test_our_launcher_is_told_the_code_so_that_it_blames_nobody_else(machine, monkeypatch, tmp_path):
+    monkeypatch.setenv(notes.FOLDER, str(tmp_path))
+    here = machine(2)
+    here.does(0, SLEEP)
+    here.does(1, "import signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    here.watch()
+    assert notes.first_code(tmp_path) == 5 and not notes.leave_note(tmp_path, notes.FIRST, "4", 0)
 
 
 def test_a_phase_that_takes_too_long_ends_the_job(machine):
