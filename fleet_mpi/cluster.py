@@ -132,6 +132,13 @@ def join(role, index=None, endpoint="", workers=None, servers=None):
     return _cluster
 
 
+def tell_if_alone():
+    """Say, once, that a launcher started one rank only: a job that could have servers trains in one process."""
+    if launched() and world().size == 1:
+        notices.once("alone", "one rank was started: it trains alone, with the parameters in itself; start more for a job "
+                              "with servers, as in mpirun -np 4")
+
+
 def current():
     """The cluster this process has joined, or None."""
     return _cluster

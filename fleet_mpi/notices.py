@@ -4,12 +4,14 @@ Knows the logger's name and form; not what is said.
 """
 
 import logging
+import os
 import sys
 
 from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem
 
 _said = set()
+_ENVIRONMENT = "environment"
 
 
 def log():
@@ -40,6 +42,16 @@ def speaks_for_job():
 def speaks_for_machine():
     """As ``speaks_for_job``, of the ranks on this machine."""
     return _is_first("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+
+
+def unknown_settings():
+    """Warn, once in a job, of environment variables that look like settings and are none."""
+    if _ENVIRONMENT in _said:
+        return
+    _said.add(_ENVIRONMENT)
+    if speaks_for_job():
+        for name, cure in settings.strangers(os.environ):
+            log().warning("environment variable %s means nothing here; %s", name, cure)
 
 
 def _is_first(*names):

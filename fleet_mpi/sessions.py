@@ -272,6 +272,7 @@ def _over_mpi(job):
 
 def _embedded(distribution):
     """The link to servers within this process, which do their part whenever the worker waits."""
+    cluster.tell_if_alone()
     network, ranks = Network(), list(range(len(distribution.endpoints)))
     servers = [new_server(distribution, index, network.transport(index), [len(ranks)], ranks,
                           started_scope(distribution, index)) for index in ranks]

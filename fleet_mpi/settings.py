@@ -3,6 +3,7 @@
 Read when asked for, not at import: scripts set PADDLE_* variables in their own first lines. Knows names and types only; what a setting means is the business of whoever asks for it.
 """
 
+import difflib
 import os
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -11,17 +12,22 @@ from fleet_mpi.errors import EnvironmentProblem, nearest
 
 
 class Setting(NamedTuple):
-    """One environment variable: its name, type, value when unset, and meaning."""
+    """One environment variable: its name, type, value when unset, meaning, and the values that are allowed.
+
+    ``allowed``: the words there are, or the least number; None: any.
+    """
 
     name: str
     kind: type
     default: Any
     meaning: str
+    allowed: Any = None
 
 
+_ROLES = ("TRAINER", "PSERVER")
 TABLE = (
     Setting("FLEET_MPI_THREADS", int, 0,
-            "threads a rank computes with; 0: its share of the cores it may run on"),
+            "threads a rank computes with; 0: its share of the cores it may run on", 0),
     Setting("FLEET_MPI_SEED", int, 0,
             "seed of programs whose random_seed is 0; 0: a fresh one for every job"),
     Setting("FLEET_MPI_STRICT_DEVICE", bool, False,
@@ -61,12 +67,12 @@ TABLE = (
     Setting("FLAGS_selected_gpus", str, "",
             "the device of this rank; of several, comma separated, the one with its number among the machine's ranks"),
     Setting("FLEET_MPI_SYNTHETIC_SAMPLES", int, 0,
-            "the most pictures that a part of a made-up set (flowers, cifar) has, for short runs; 0: no limit"),
+            "the most pictures that a part of a made-up set (flowers, cifar) has, for short runs; 0: no limit", 0),
     Setting("CPU_NUM", int, 0,
-            "number of CPU places that cpu_places() lists; 0: one"),
+            "number of CPU places that cpu_places() lists; 0: one", 0),
     Setting("DATA_HOME", str, "",
             "folder of the data sets; empty: ~/.cache/paddle/dataset"),
-    Setting("TRAINING_ROLE", str, "", "TRAINER or PSERVER"),
+    Setting("TRAINING_ROLE", str, "", "TRAINER or PSERVER", _ROLES),
     Setting("PADDLE_TRAINERS_NUM", int, 0, "how many workers the job has"),
     Setting("PADDLE_TRAINER_ID", int, -1, "the number of this worker"),
     Setting("PADDLE_TRAINER_ENDPOINTS", str, "", "the workers' labels, host:port, comma separated"),
@@ -74,7 +80,8 @@ TABLE = (
     Setting("POD_IP", str, "", "this server's host in that list"),
     Setting("PADDLE_PORT", str, "", "this server's port in that list"),
     Setting("PADDLE_PSERVER_ID", int, -1, "the number of this server; unset: its place in that list"),
-    Setting("PADDLE_TRAINING_ROLE", str, "", "as TRAINING_ROLE, in jobs without servers (TRAINER) and in the examples"),
+    Setting("PADDLE_TRAINING_ROLE", str, "", "as TRAINING_ROLE, in jobs without servers (TRAINER) and in the examples",
+            _ROLES),
     Setting("PADDLE_CURRENT_ENDPOINT", str, "", "the label of this worker"),
     Setting("PADDLE_PSERVER_IPS", str, "", "the servers' hosts, comma separated, for the examples"),
     Setting("PADDLE_PSERVER_PORT", str, "6174", "the servers' port, the same on every host, for the examples"),
@@ -110,6 +117,7 @@ TABLE = (
 _BY_NAME = {setting.name: setting for setting in TABLE}
 NAMES = frozenset(_BY_NAME)
 _overrides = {}
+_MISSPELT = 0.8  # of difflib's measure: a letter or two are wrong
 version = 0  # moves on with every override, so that whoever keeps what follows from a setting can tell
 
 
@@ -156,11 +164,46 @@ def _read(name):
     if setting.kind is bool:
         return _as_bool(name, text)
     try:
-        return setting.kind(text)
+        value = setting.kind(text)
     except ValueError:
-        raise EnvironmentProblem(
-            f"environment variable {name}={text!r}: expected {setting.kind.__name__} "
-            f"({setting.meaning})") from None
+        raise _refusal(setting, text, setting.kind.__name__) from None
+    if isinstance(setting.allowed, tuple) and value not in setting.allowed:
+        raise _refusal(setting, text, " or ".join(setting.allowed))
+    if isinstance(setting.allowed, int) and value < setting.allowed:
+        raise _refusal(setting, text, f"a number from {setting.allowed} up")
+    return value
+
+
+def _refusal(setting, text, expected):
+    return EnvironmentProblem(f"environment variable {setting.name}={text!r}: expected {expected} ({setting.meaning})")
+
+
+# Of the original, close to ones that are read here, and no misspelling of them.
+_OTHER_FLAGS = {"FLAGS_check_nan_inf_level", "FLAGS_communicator_fake_rpc", "FLAGS_communicator_merge_sparse_grad",
+                "FLAGS_communicator_merge_sparse_bucket", "FLAGS_rpc_retry_times", "FLAGS_rpc_retry_bind_port",
+                "FLAGS_rpc_server_profile_path", "FLAGS_rpc_disable_reuse_port", "FLAGS_selected_xpus",
+                "FLAGS_selected_npus", "FLAGS_selected_mlus", "FLAGS_selected_tpus"}
+_OF_LAUNCHER = "FLEET_MPI_LAUNCH_"  # what it tells its ranks
+
+
+def strangers(environ):
+    """(variable, what was meant, as the end of a sentence) of all FLEET_MPI_* that are not read, and of all FLAGS_* that
+    look like a misspelt one; other FLAGS_* belong to the original, and mean nothing here.
+    """
+    for name in sorted(environ):
+        if name in NAMES or name in _OTHER_FLAGS or name.startswith(_OF_LAUNCHER):
+            continue
+        if name.startswith("FLEET_MPI_"):
+            yield name, _meant(name, "FLEET_MPI_", 0.5) or "the README's table of settings has all of them"
+        elif name.startswith("FLAGS_") and _meant(name, "FLAGS_", _MISSPELT):
+            yield name, _meant(name, "FLAGS_", _MISSPELT)
+
+
+def _meant(name, prefix, cutoff):
+    """The known name whose part after the prefix is most alike; empty where none is alike enough."""
+    known = [one.removeprefix(prefix) for one in sorted(NAMES) if one.startswith(prefix)]
+    close = difflib.get_close_matches(name.removeprefix(prefix), known, 1, cutoff)
+    return f"did you mean {prefix}{close[0]}?" if close else ""
 
 
 def _as_bool(name, text):

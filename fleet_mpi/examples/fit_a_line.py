@@ -56,18 +56,19 @@ def _train(job, exe, keeping, batches, feeder, loss, progress, options):
     """Whether a pass gained little."""
     done, step, before = keeping.resume(), 0, np.inf
     for number in range(1, options.passes + 1):
-        losses = []
+        losses, sizes = [], []
         for batch in batches():
             step += 1
             if step <= done:
                 continue
             value, = exe.run(job.program, feed=feeder.feed(batch), fetch_list=[loss])
             losses.append(value[0])
+            sizes.append(len(batch))
             progress.step(f"pass {number}/{options.passes}  loss {value[0]:.2f}", len(batch))
             if keeping.stopping(step):
                 progress.end(f"stopped after step {step}")
                 return False
-        mean = job.lowest(np.mean(losses)) if losses else np.inf
+        mean = job.lowest(np.average(losses, weights=sizes)) if losses else np.inf
         if mean > (1 - SMALL_GAIN) * before:
             progress.end(f"pass {number}: mean loss {mean:.2f}, {before:.2f} in the pass before: converged")
             return True

@@ -185,6 +185,9 @@ class _FromMPI(RoleMaker):
 
     def _take_rank(self, collective=False):
         here = cluster.world()
+        settings.get("TRAINING_ROLE")  # refused if it is none, also where the rank decides
+        if not collective:
+            cluster.tell_if_alone()
         roles = [(Role.WORKER, rank) for rank in range(here.size)] if collective else roles_for(
             here.size, settings.get("FLEET_MPI_SERVERS"), settings.get("FLEET_MPI_SERVER_RATIO"))
         role, index = roles[here.rank]
@@ -269,8 +272,6 @@ class PaddleCloudRoleMaker(_FromMPI):
 
     def _take_variables(self, workers, servers):
         role = _required("TRAINING_ROLE")
-        if role not in ("TRAINER", "PSERVER"):
-            raise EnvironmentProblem(f"TRAINING_ROLE={role!r}: expected TRAINER or PSERVER")
         count = settings.get("PADDLE_TRAINERS_NUM") or len(workers) or _required("PADDLE_TRAINERS_NUM")
         index = _required("PADDLE_TRAINER_ID") if role == "TRAINER" else _own_index(servers)
         super().__init__(Role.WORKER if role == "TRAINER" else Role.SERVER, index, count, workers, servers)

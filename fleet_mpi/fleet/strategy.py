@@ -122,6 +122,8 @@ def _checked(name, value, default):
     """The value, if it is of the default's type (an int may stand for a float)."""
     if default is None:
         return value
+    if name.endswith("k_steps']") and isinstance(value, (int, float)) and value < 0:
+        raise UsageError(f"{name}: expected a whole number from 0 up, got {value!r}")
     if isinstance(default, bool):
         if not isinstance(value, bool):
             raise UsageError(f"{name}: expected True or False, got {value!r}")

@@ -107,6 +107,7 @@ class Executor:
     """Runs programs on a place, keeping the compiled plans from run to run."""
 
     def __init__(self, place=None):
+        notices.unknown_settings()
         self.place = place if place is not None else default_place()
         self._xp = None
         self._compiled = {}  # weak references, since a Compiled keeps its program and scope alive

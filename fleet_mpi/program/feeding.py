@@ -16,12 +16,13 @@ class FedSequence(np.ndarray):
 
 def as_feed(feed, program):
     """A dictionary of arrays (or FedSequences) from any form of feed."""
-    if feed is None or feed == {} or feed == []:
+    if feed is None or isinstance(feed, (dict, list)) and not feed:
         feed = _from_loaders(program)
-    if isinstance(feed, (list, tuple)):
+    if isinstance(feed, (list, tuple)) and all(isinstance(one, dict) for one in feed):
         feed = _from_places(feed)
     if not isinstance(feed, dict):
-        raise UsageError(f"feed: expected a dictionary {{name: value}}, got {type(feed).__name__}")
+        raise UsageError(f"feed: expected a dictionary {{name: value}}, or the list of dictionaries that a loader yields, "
+                         f"got {type(feed).__name__}; {_what_it_reads(program)}")
     block = program.global_block()
     return {name: as_array(value, block.vars.get(name)) for name, value in feed.items()}
 
@@ -38,10 +39,16 @@ def _from_loaders(program):
     return feed
 
 
+def _what_it_reads(program):
+    """The end of a sentence: how a program's data variables are fed."""
+    names = [name for name, var in program.global_block().vars.items() if var.is_data]
+    if not names:
+        return "this program declares no data"
+    return f"this program reads {', '.join(names)}: feed={{{', '.join(f'{name!r}: ...' for name in names)}}}"
+
+
 def _from_places(feeds):
     """What an iterable loader yields: a list with one dictionary per place; several are joined."""
-    if not all(isinstance(one, dict) for one in feeds):
-        raise UsageError("feed: expected a dictionary, or the list of dictionaries that a loader yields")
     if len(feeds) == 1:
         return feeds[0]
     return {name: _joined([as_array(one[name], None) for one in feeds]) for name in feeds[0]}

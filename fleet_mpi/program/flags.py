@@ -16,7 +16,8 @@ def set_flags(flags):
             settings.put(name, value)
         elif name.startswith("FLAGS_"):
             _without_effect[name] = value
-            notices.once(("flag", name), f"set_flags: {name} has no effect here")
+            meant = "; ".join(cure for _, cure in settings.strangers([name]))
+            notices.once(("flag", name), f"set_flags: {name} has no effect here" + (meant and f"; {meant}"))
         else:
             raise UsageError(f"set_flags: flags are called 'FLAGS_...', got {name!r}")
 

@@ -3,6 +3,7 @@
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers import dense as _dense
 from fleet_mpi.program.layers.activation import prelu
+from fleet_mpi.program.layers.arguments import named_arguments as _named_arguments
 from fleet_mpi.program.layers.control_flow import case, cond, switch_case, while_loop
 from fleet_mpi.program.layers.embedding import embedding_v2 as embedding
 from fleet_mpi.program.layers.embedding import sparse_embedding
@@ -15,6 +16,7 @@ from fleet_mpi.program.layers.sequence import (sequence_concat, sequence_conv, s
 from fleet_mpi.program.layers.tensor import create_parameter
 
 
+@_named_arguments(act="activation", param_attr="weight_attr", input="x")
 def fc(x, size, num_flatten_dims=1, weight_attr=None, bias_attr=None, activation=None, name=None):
     """activation(x weight + bias), x folded after ``num_flatten_dims`` dimensions."""
     return _dense.fc(x, size, num_flatten_dims, weight_attr, bias_attr, activation, name)

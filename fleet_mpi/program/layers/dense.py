@@ -1,10 +1,13 @@
 """Fully connected layers."""
 
 from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.layers.arguments import named_arguments, whole
 
 
+@named_arguments(activation="act", weight_attr="param_attr", x="input")
 def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):
     """act(sum of inputs times weights + bias); inputs are folded after ``num_flatten_dims`` dimensions."""
+    size = whole("fc: size", size)
     helper = LayerHelper("fc", input=input, param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     inputs = helper.multiple_input()
     attrs = helper.param_attr if isinstance(helper.param_attr, list) else [helper.param_attr] * len(inputs)

@@ -10,7 +10,7 @@ from fleet_mpi.program import program as programs
 from fleet_mpi.program import scope as scopes
 from fleet_mpi.program import unique_name
 from fleet_mpi.program.initializers import Constant
-from fleet_mpi.program.optimizers.lr import LRScheduler
+from fleet_mpi.program.optimizers.lr import LRScheduler, checked_rate
 from fleet_mpi.program.unique_name import name_scope
 from fleet_mpi.program.variable import Variable
 
@@ -33,7 +33,7 @@ class LearningRate:
         if isinstance(value, bool) or not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
             raise UsageError(f"{self.owner}: learning_rate must be a number, a variable of the program or a "
                              f"paddle.optimizer.lr scheduler, got {type(value).__name__}")
-        return float(value)
+        return checked_rate(self.owner, value)
 
     def variable(self, program):
         """The variable in a program, or None where it is not made yet."""

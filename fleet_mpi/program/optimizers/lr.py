@@ -10,6 +10,13 @@ from fleet_mpi import notices
 from fleet_mpi.errors import UsageError
 
 
+def checked_rate(owner, value):
+    """A learning rate as a float; NaN, infinity and what is below 0 are refused."""
+    if not 0 <= float(value) < math.inf:
+        raise UsageError(f"{owner}: learning_rate must be a finite number from 0 up, got {value!r}")
+    return float(value)
+
+
 class LRScheduler:
     """Base: a subclass gives ``get_lr()`` from ``base_lr`` and ``last_epoch``. The first value is that of epoch 0."""
 
@@ -19,7 +26,7 @@ class LRScheduler:
         if isinstance(learning_rate, bool) or not isinstance(learning_rate, (int, float)):
             raise UsageError(f"{type(self).__name__}: learning_rate must be a number, got "
                              f"{type(learning_rate).__name__}")
-        self.base_lr = self.last_lr = float(learning_rate)
+        self.base_lr = self.last_lr = checked_rate(type(self).__name__, learning_rate)
         self.last_epoch = last_epoch
         self.verbose = verbose
         self.step()
@@ -141,7 +148,8 @@ class LinearWarmup(LRScheduler):
     def __init__(self, learning_rate, warmup_steps, start_lr, end_lr, last_epoch=-1, verbose=False):
         if not end_lr > start_lr:
             raise UsageError(f"LinearWarmup: end_lr {end_lr} must be above start_lr {start_lr}")
-        self.learning_rate = learning_rate
+        self.learning_rate = learning_rate if isinstance(learning_rate, LRScheduler) else checked_rate("LinearWarmup",
+                                                                                                       learning_rate)
         self.warmup_steps, self.start_lr, self.end_lr = warmup_steps, start_lr, end_lr
         super().__init__(start_lr, last_epoch, verbose)
 
@@ -236,7 +244,7 @@ class ReduceOnPlateau(LRScheduler):
         self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
         self.threshold_mode, self.cooldown, self.min_lr, self.epsilon = threshold_mode, cooldown, min_lr, epsilon
         self.cooldown_counter, self.best, self.num_bad_epochs = 0, None, 0
-        self.base_lr = self.last_lr = float(learning_rate)
+        self.base_lr = self.last_lr = checked_rate("ReduceOnPlateau", learning_rate)
         self.last_epoch, self.verbose = 0, verbose
 
     def step(self, metrics, epoch=None):

@@ -338,3 +338,27 @@ def test_a_server_that_calls_what_workers_do_is_told_once_and_goes_on(on_rank, c
         role.barrier_worker()
     assert output.tolist() == [0, 0] and role._worker_gather(1) is None and role._cluster.waited == []
     assert capsys.readouterr().err.count("means nothing to server 0 (rank 0, host h)") == 2
+
+
+@pytest.mark.parametrize("make", (PaddleCloudRoleMaker, MPISymetricRoleMaker))
+def test_a_role_that_is_none_is_refused_also_where_the_rank_decides(make, monkeypatch):
+    monkeypatch.setenv("TRAINING_ROLE", "FOO")
+    with pytest.raises(EnvironmentProblem, match="TRAINING_ROLE='FOO': expected TRAINER or PSERVER"):
+        make()
+
+
+@pytest.mark.parametrize("variables", (dict(PADDLE_TRAINER_ID="3"), dict(PADDLE_TRAINERS_NUM="1", PADDLE_TRAINER_ID="1")))
+def test_a_worker_beyond_the_count_is_refused(variables, monkeypatch):
+    job(monkeypatch, **variables)
+    with pytest.raises(UsageError, match="says that it is worker [13], but there are [13], numbered from 0"):
+        PaddleCloudRoleMaker().generate_role()
+
+
+@pytest.mark.parametrize("launched, collective, lines", ((True, False, 1), (True, True, 0), (False, False, 0)))
+def test_one_rank_under_a_launcher_says_that_it_trains_alone(launched, collective, lines, monkeypatch, capfd):
+    monkeypatch.setattr(cluster, "launched", lambda: launched)
+    monkeypatch.setattr(cluster, "world", lambda: World(0, 1, None))
+    for _ in range(2):
+        PaddleCloudRoleMaker(is_collective=collective)
+    told = capfd.readouterr().err.splitlines()
+    assert len(told) == lines and all("it trains alone" in line and "mpirun -np 4" in line for line in told)

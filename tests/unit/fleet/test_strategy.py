@@ -53,6 +53,13 @@ def test_an_unknown_option_says_the_nearest(change, said):
         change(DistributedStrategy())
 
 
+@pytest.mark.parametrize("name, key", (("a_sync_configs", "k_steps"), ("localsgd_configs", "k_steps"),
+                                       ("gradient_merge_configs", "k_steps"), ("adaptive_localsgd_configs", "init_k_steps")))
+def test_steps_below_0_are_refused(name, key):
+    with pytest.raises(UsageError, match=rf"{name}\['{key}'\]: expected a whole number from 0 up, got -1"):
+        setattr(DistributedStrategy(), name, {key: -1})
+
+
 @pytest.mark.parametrize("settings", (3, [("k_steps", 1)]))
 def test_settings_that_are_no_dictionary_are_refused(settings):
     with pytest.raises(UsageError, match="a_sync_configs: expected a dictionary"):

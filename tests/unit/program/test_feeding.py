@@ -80,6 +80,14 @@ def test_a_feed_that_is_no_dictionary_is_refused():
             as_feed(feed, default_main_program())
 
 
+@pytest.mark.parametrize("feed", (np.ones((2, 3)), [np.ones((2, 3))], (np.ones(3),)), ids=("array", "list", "tuple"))
+def test_arrays_without_names_are_refused_with_the_names_that_there_are(feed):
+    for name in "xy":
+        data(name=name, shape=[3])
+    with pytest.raises(UsageError, match=r"this program reads x, y: feed={'x': \.\.\., 'y': \.\.\.}"):
+        as_feed(feed, default_main_program())
+
+
 @pytest.mark.parametrize("given", [None, [None, 1], "3", ["3"], {}])
 def test_what_is_no_number_is_refused_not_converted(given):
     x = data("x", [-1])

@@ -24,6 +24,9 @@ def test_a_flag_that_means_nothing_is_kept_and_said_once(capsys):
     flags.set_flags({"FLAGS_cudnn_deterministic": 0})
     assert flags.get_flags(["FLAGS_cudnn_deterministic"]) == {"FLAGS_cudnn_deterministic": 0}
     assert capsys.readouterr().err == "fleet_mpi: set_flags: FLAGS_cudnn_deterministic has no effect here\n"
+    flags.set_flags({"FLAGS_check_nan_ifn": 1})
+    assert capsys.readouterr().err == ("fleet_mpi: set_flags: FLAGS_check_nan_ifn has no effect here; did you mean "
+                                       "FLAGS_check_nan_inf?\n")
 
 
 def test_what_is_no_flag_is_refused():

@@ -99,6 +99,13 @@ def test_a_number_out_of_range_is_refused():
         arrange(records(("worker", 0), ("worker", 5)))
 
 
+@pytest.mark.parametrize("role, index, counts", (("worker", 2, dict(workers=2)), ("worker", 1, dict(workers=1, servers=2)),
+                                                 ("worker", -1, dict(workers=2)), ("server", 2, dict(servers=["a:1", "b:1"]))))
+def test_a_number_that_a_rank_itself_can_refuse_is_refused_there(role, index, counts):
+    with pytest.raises(UsageError, match=f"says that it is {role} {index}, but there are .*numbered from 0"):
+        describe(role, index, **counts)
+
+
 def test_lists_of_equal_length_map_by_order_with_a_warning():
     """Seed 002: the server says 192.168.1.2, the workers say 192.168.1.3."""
     told = [describe("server", 0, "192.168.1.2:6174", 1, ["192.168.1.2:6174"]),

@@ -171,6 +171,14 @@ def test_a_scheduler_does_not_touch_a_program_for_test():
     np.testing.assert_array_equal(global_scope().array("w"), before)
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), -0.1, float("inf"), -float("inf"), np.float32("nan")])
+def test_a_rate_is_finite_and_not_negative(wrong):
+    with pytest.raises(UsageError, match="SGD: learning_rate must be a finite number from 0 up, got"):
+        SGD(wrong)
+    with pytest.raises(UsageError, match="SGD: learning_rate must be a finite number from 0 up, got"):
+        SGD(0.1).set_lr(wrong)
+
+
 @pytest.mark.parametrize("wrong", ["0.1", None, [0.1], True])
 def test_a_rate_must_be_a_number_a_variable_or_a_scheduler(wrong):
     with pytest.raises(UsageError, match="SGD: learning_rate must be"):
