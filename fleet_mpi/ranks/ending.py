@@ -215,6 +215,9 @@ def _at_end():
     if _watch.code and _watch.abort is not None:
         sys.stderr.write(sentence(f"exit code {_watch.code}"))
         stop(_watch.code)
+    unhandled = getattr(sys, "last_value", None)
+    if unhandled is not None and sys.excepthook is not _main_failed and _watch.abort is not None:
+        fail(unhandled, lambda: None)  # a hook of the script's own has shown it
     while _watch.farewells:
         farewell = _watch.farewells.pop()
         try:

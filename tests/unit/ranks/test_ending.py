@@ -128,6 +128,12 @@ def test_a_hook_of_the_script_is_kept():
     assert ended.stderr == "mine fleet_mpi: rank 3 (worker 1, host h, step 17): ValueError: boom\naborted with 1"
 
 
+def test_a_hook_that_the_script_sets_later_does_not_hide_a_failure():
+    ended = run("sys.excepthook = lambda *failed: sys.stderr.write('mine ')\nraise ValueError('boom')")
+    assert ended.returncode == 99
+    assert ended.stderr == "mine fleet_mpi: rank 3 (worker 1, host h, step 17): ValueError: boom\naborted with 1"
+
+
 @pytest.mark.parametrize("code, number", (("raise errors.EnvironmentProblem('mpirun')", 3), ("raise ValueError('boom')", 1),
                                           ("sys.exit(4)", 4), ("raise SystemExit(5)", 5)))
 def test_alone_an_error_gives_its_exit_code_and_no_sentence(code, number):
