@@ -10,6 +10,7 @@ from faults.trial import BEFORE_JOINING, SERVED, VANISHING
 
 SOON_S = 5.0         # from a fault that a process can see to the end of the job
 AFTER_DEADLINE_S = 5.0
+IMPORTS_S = 5.0      # the others wait for a rank from when they have come themselves
 ANY, NOT_ZERO = "any", "not 0"
 NOBODY, RANK, ROLE = "nobody", "rank", "rank and role"
 ENDS = ("end", "finalize")
@@ -51,6 +52,7 @@ def _rows(trial):
         (fault == "stop", {STALLED}, ROLE),
         (fault in ("kill", "term"), {LOST} if ours else NOT_ZERO, ROLE),
         (fault == "os._exit(7)", {7, LOST} if ours else NOT_ZERO, ROLE),
+        (fault == "os._exit(0)" and phase in ("start", "imports"), NOT_ZERO, RANK),
         (fault == "os._exit(0)", {LOST} if ours else NOT_ZERO, ROLE),
         # Before our package is imported, mpirun alone can see a rank end, or the others miss it.
         (fault in ("raise", "sys.exit(3)") and _unseen(trial), NOT_ZERO, RANK),
@@ -61,8 +63,12 @@ def _rows(trial):
 
 
 def _seconds(trial, deadline_s):
-    waits = trial.fault == "stop" or _unseen(trial) and trial.fault != "kill"
-    return deadline_s + AFTER_DEADLINE_S if waits else SOON_S
+    begins = trial.phase in ("start", "imports")
+    # Who ends with 0 before MPI_Init has not failed, as far as a launcher can see, until the others miss it.
+    missed = begins and (trial.fault in ("sys.exit(0)", "os._exit(0)") or _unseen(trial) and trial.fault != "kill")
+    if trial.fault == "stop" or missed:
+        return deadline_s + AFTER_DEADLINE_S + IMPORTS_S * begins
+    return SOON_S
 
 
 def _unseen(trial):

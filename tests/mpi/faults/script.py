@@ -102,7 +102,8 @@ def stepper(exe, program, loss):
 def while_serving(number, frame):
     """The places of the fault in a server, in the middle of what its main thread does."""
     SAMPLES.append((time.monotonic(), time.process_time()))
-    updates = cluster.current().progress()
+    progress = cluster.current().progress  # a function once it serves
+    updates = progress() if callable(progress) else 0
     if updates >= 1:
         at("first step")
     if updates >= STEP:
