@@ -44,10 +44,11 @@ def speaks_for_machine():
     return _is_first("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 
 
-def unknown_settings():
-    """Warn, once in a job, of environment variables that look like settings and are none."""
+def check_environment():
+    """Refuse settings with a wrong value; warn, once in a job, of variables that look like settings and are none."""
     if _ENVIRONMENT in _said:
         return
+    settings.check()
     _said.add(_ENVIRONMENT)
     if speaks_for_job():
         for name, cure in settings.strangers(os.environ):

@@ -72,7 +72,7 @@ TABLE = (
             "number of CPU places that cpu_places() lists; 0: one", 0),
     Setting("DATA_HOME", str, "",
             "folder of the data sets; empty: ~/.cache/paddle/dataset"),
-    Setting("TRAINING_ROLE", str, "", "TRAINER or PSERVER", _ROLES),
+    Setting("TRAINING_ROLE", str, "", "what this process is: a worker is TRAINER, a server PSERVER", _ROLES),
     Setting("PADDLE_TRAINERS_NUM", int, 0, "how many workers the job has"),
     Setting("PADDLE_TRAINER_ID", int, -1, "the number of this worker"),
     Setting("PADDLE_TRAINER_ENDPOINTS", str, "", "the workers' labels, host:port, comma separated"),
@@ -124,6 +124,13 @@ version = 0  # moves on with every override, so that whoever keeps what follows 
 def get(name):
     """The value of a setting of the table, as its type."""
     return _overrides[name] if name in _overrides else _read(name)
+
+
+def check():
+    """Read every setting of this package that the environment has, so that a wrong one is refused before it is needed."""
+    for name in sorted(NAMES.intersection(os.environ)):
+        if name.startswith(("FLEET_MPI_", "FLAGS_")):
+            _read(name)
 
 
 @contextmanager

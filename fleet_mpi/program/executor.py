@@ -107,11 +107,11 @@ class Executor:
     """Runs programs on a place, keeping the compiled plans from run to run."""
 
     def __init__(self, place=None):
-        notices.unknown_settings()
         self.place = place if place is not None else default_place()
         self._xp = None
         self._compiled = {}  # weak references, since a Compiled keeps its program and scope alive
         self.worker = None  # for random numbers: which worker to be; None: the one this process is
+        notices.check_environment()
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name="feed",
             fetch_var_name="fetch", scope=None, return_numpy=True, use_program_cache=False,

@@ -54,7 +54,14 @@ def test_an_executor_warns_once(misspelt, capfd):
                                       "FLEET_MPI_THREADS?\n")
 
 
+def test_an_executor_refuses_a_wrong_value_every_time(monkeypatch):
+    monkeypatch.setenv("FLEET_MPI_THREADS", "-1")
+    for _ in range(2):
+        with pytest.raises(EnvironmentProblem, match="FLEET_MPI_THREADS='-1': expected a number from 0 up"):
+            Executor()
+
+
 def test_one_rank_warns_for_the_job(misspelt, capfd):
     with settings.override(PMIX_RANK=1):
-        notices.unknown_settings()
+        notices.check_environment()
     assert capfd.readouterr().err == ""
