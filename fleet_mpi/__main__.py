@@ -13,6 +13,7 @@ import traceback
 from types import TracebackType
 
 from fleet_mpi import cluster, settings
+from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
 from fleet_mpi.ranks import ending, report
@@ -36,8 +37,8 @@ class FileProblem(FleetError):
 def main(argv=None):
     """Run what the command line names; returns the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    if not argv or argv[0] in ("-h", "--help"):
-        return _help(asked=bool(argv))
+    if not argv or argv[0] in ("-h", "--help", "--version"):
+        return _help(*argv[:1])
     if argv[0] in ("plan", "doctor", "names") and not os.path.isfile(argv[0]):
         return _command(argv[0])(argv[1:])
     ending.show_by(_show_failure)
@@ -59,14 +60,12 @@ def main(argv=None):
     return 0
 
 
-def _help(asked):
-    parser = argparse.ArgumentParser(usage=USAGE, description=ABOUT, add_help=False,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    if not asked:
-        parser.print_usage(sys.stderr)
-        return FileProblem.exit_code
-    parser.print_help()
-    return 0
+def _help(asked=""):
+    parser = CommandLine(usage=USAGE, description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if asked:
+        parser.parse_args([asked])  # ends the process
+    parser.print_usage(sys.stderr)
+    return FileProblem.exit_code
 
 
 def _command(name):

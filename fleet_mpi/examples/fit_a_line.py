@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.command_line import CommandLine, whole
 from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
 
@@ -87,11 +88,11 @@ def summary(job, progress, error, prices):
 
 
 def _options(argv):
-    parser = argparse.ArgumentParser(prog="python -m fleet_mpi.examples.fit_a_line",
-                                     description=__doc__.splitlines()[0],
-                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--passes", type=int, default=100, help="most passes over the data")
-    parser.add_argument("--batch-size", type=int, default=20)
+    parser = CommandLine(prog="python -m fleet_mpi.examples.fit_a_line",
+                         description=__doc__.splitlines()[0],
+                         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--passes", type=whole, default=100, help="most passes over the data")
+    parser.add_argument("--batch-size", type=whole, default=20)
     parser.add_argument("--learning-rate", type=float, default=0.01)
     training.add_model_dir(parser)
     training.add_options(parser, api="transpiler")

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.command_line import CommandLine, whole
 from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
 
@@ -90,11 +91,11 @@ def _test_accuracy(exe, program, feeder, batches, accuracy):
 
 
 def _options(argv):
-    parser = argparse.ArgumentParser(prog="python -m fleet_mpi.examples.recognize_digits",
-                                     description=__doc__.splitlines()[0],
-                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--passes", type=int, default=5, help="most passes over the data")
-    parser.add_argument("--batch-size", type=int, default=64)
+    parser = CommandLine(prog="python -m fleet_mpi.examples.recognize_digits",
+                         description=__doc__.splitlines()[0],
+                         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--passes", type=whole, default=5, help="most passes over the data")
+    parser.add_argument("--batch-size", type=whole, default=64)
     parser.add_argument("--learning-rate", type=float, default=0.001)
     parser.add_argument("--samples", type=int, default=0, metavar="N", help="train on the first N only; 0: all")
     parser.add_argument("--test-samples", type=int, default=0, metavar="N", help="test on the first N only; 0: all")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.command_line import CommandLine, whole
 from fleet_mpi.errors import UsageError
 from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
@@ -161,17 +162,17 @@ def _arrays(samples, size):
 
 
 def _options(argv):
-    parser = argparse.ArgumentParser(prog="python -m fleet_mpi.examples.resnet", description=__doc__.splitlines()[0],
-                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = CommandLine(prog="python -m fleet_mpi.examples.resnet", description=__doc__.splitlines()[0],
+                         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--layers", type=int, default=18, choices=sorted(BLOCKS))
-    parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS")
-    parser.add_argument("--batch-size", type=int, default=16, help="of each worker")
-    parser.add_argument("--batches", type=int, default=1, metavar="N",
+    parser.add_argument("--image-size", type=whole, default=32, metavar="PIXELS")
+    parser.add_argument("--batch-size", type=whole, default=16, help="of each worker")
+    parser.add_argument("--batches", type=whole, default=1, metavar="N",
                         help="train on the first N batches of a worker in every pass; 0: the whole set")
-    parser.add_argument("--passes", type=int, default=40)
+    parser.add_argument("--passes", type=whole, default=40)
     parser.add_argument("--steps", type=int, default=0, metavar="N", help="end after N steps; 0: with the last pass")
     parser.add_argument("--learning-rate", type=float, default=0.1)
-    parser.add_argument("--told-every", type=int, default=5, metavar="N", help="a line for every Nth batch of a pass")
+    parser.add_argument("--told-every", type=whole, default=5, metavar="N", help="a line for every Nth batch of a pass")
     parser.add_argument("--gpu", action="store_true", help="on this rank's GPU; on the CPU where there is none")
     training.add_options(parser, api="fleet2", mode=training.COLLECTIVE)
     return parser.parse_args(argv)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.command_line import CommandLine, whole
 from fleet_mpi.data.sets import ctr, random_clicks
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.examples import training
@@ -62,7 +63,7 @@ class WideDeepLayer(paddle.nn.Layer):
 
 
 def network(table_rows=TABLE_ROWS, with_metrics=True):
-    """The present version, in the default program."""
+    """The present variant, in the default program."""
     dense = paddle.static.data(name="dense_input", shape=[None, DENSE_FEATURES], dtype="float32")
     slots = [paddle.static.data(name=f"C{number + 1}", shape=[None, 1], dtype="int64", lod_level=1)
              for number in range(SLOTS)]
@@ -133,16 +134,16 @@ def main(argv=None):
     options = _options(argv)
     paddle.enable_static()
     job = training.job(options)
-    if options.version == "first" and not job.is_alone:
+    if options.variant == "first" and not job.is_alone:
         raise NotBuilt("the first version's tables take ids of any size, which tables on servers do not yet: train it "
-                       "in one process, or the present version with servers")
-    model = network() if options.version == "present" else first_network()
+                       "in one process, or the present variant with servers")
+    model = network() if options.variant == "present" else first_network()
     job.minimize(paddle.optimizer.SGD(learning_rate=options.learning_rate), model.loss)
     if job.is_server:
         return job.serve()
     exe, progress = paddle.static.Executor(paddle.CPUPlace()), Progress(job.name)
     job.start(exe)
-    work = train_present if options.version == "present" else train_first
+    work = train_present if options.variant == "present" else train_first
     code = work(job, exe, model, progress, options)
     job.finish(exe)
     return code
@@ -209,20 +210,20 @@ def _forget(states):
 
 
 def _options(argv):
-    parser = argparse.ArgumentParser(prog="python -m fleet_mpi.examples.wide_and_deep",
-                                     description=__doc__.splitlines()[0],
-                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--version", choices=["present", "first"], default="present")
-    parser.add_argument("--passes", type=int, default=1)
+    parser = CommandLine(prog="python -m fleet_mpi.examples.wide_and_deep",
+                         description=__doc__.splitlines()[0],
+                         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--variant", choices=["present", "first"], default="present")
+    parser.add_argument("--passes", type=whole, default=1)
     parser.add_argument("--samples", type=int, help="synthetic samples of a pass (default 20000; first: 1000)")
-    parser.add_argument("--test-samples", type=int, default=5000, help="synthetic samples of the present version's test")
-    parser.add_argument("--batch-size", type=int, help="(default 512; first: 4)")
+    parser.add_argument("--test-samples", type=int, default=5000, help="synthetic samples of the present variant's test")
+    parser.add_argument("--batch-size", type=whole, help="(default 512; first: 4)")
     parser.add_argument("--learning-rate", type=float,
                         help="of SGD (default 0.1; first: 0.01); the guides' 0.0001 needs far more samples")
-    parser.add_argument("--data", metavar="PATH", help="a file or folder of Criteo lines, for the present version")
+    parser.add_argument("--data", metavar="PATH", help="a file or folder of Criteo lines, for the present variant")
     training.add_options(parser, api="fleet2")
     options = parser.parse_args(argv)
-    samples, batch_size, rate = (20000, 512, 0.1) if options.version == "present" else (1000, 4, 0.01)
+    samples, batch_size, rate = (20000, 512, 0.1) if options.variant == "present" else (1000, 4, 0.01)
     options.samples = options.samples or samples
     options.batch_size = options.batch_size or batch_size
     options.learning_rate = options.learning_rate or rate

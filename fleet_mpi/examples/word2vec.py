@@ -7,6 +7,7 @@ import argparse
 import sys
 
 from fleet_mpi import fluid, paddle
+from fleet_mpi.command_line import CommandLine, whole
 from fleet_mpi.examples import training
 from fleet_mpi.examples.progress import Progress
 
@@ -57,15 +58,15 @@ def main(argv=None):
 
 
 def _options(argv):
-    parser = argparse.ArgumentParser(prog="python -m fleet_mpi.examples.word2vec",
-                                     description=__doc__.splitlines()[0],
-                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--passes", type=int, default=2, help="passes over the text")
+    parser = CommandLine(prog="python -m fleet_mpi.examples.word2vec",
+                         description=__doc__.splitlines()[0],
+                         formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--passes", type=whole, default=2, help="passes over the text")
     parser.add_argument("--batches", type=int, default=0, metavar="N", help="only the first N of a pass; 0: all")
-    parser.add_argument("--batch-size", type=int, default=100)
+    parser.add_argument("--batch-size", type=whole, default=100)
     parser.add_argument("--learning-rate", type=float, default=0.002)
-    parser.add_argument("--embedding-size", type=int, default=32)
-    parser.add_argument("--hidden-size", type=int, default=256)
+    parser.add_argument("--embedding-size", type=whole, default=32)
+    parser.add_argument("--hidden-size", type=whole, default=256)
     parser.add_argument("--least-frequency", type=int, default=50, help="rarer words count as unknown")
     parser.add_argument("--dense", action="store_true", help="gradients of the whole table instead of its rows")
     training.add_options(parser, api="fleet")

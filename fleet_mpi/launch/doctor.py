@@ -12,6 +12,7 @@ import os
 import sys
 from collections import Counter
 
+from fleet_mpi.command_line import CommandLine, seconds
 from fleet_mpi.launch import mpirun, running
 from fleet_mpi.launch.doctor_checks import FAIL, MPI_CHECKS, WARN, Case, Finding
 from fleet_mpi.launch.doctor_launcher import launcher
@@ -44,10 +45,10 @@ def main(argv):
 
 
 def _parser():
-    parser = argparse.ArgumentParser("python -m fleet_mpi doctor", description=ABOUT,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = CommandLine("python -m fleet_mpi doctor", description=ABOUT,
+                         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
-    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="SECONDS",
+    parser.add_argument("--deadline", type=seconds, default=DEADLINE_S, metavar="SECONDS",
                         help=f"how long any one step may take ({DEADLINE_S})")
     return parser
 

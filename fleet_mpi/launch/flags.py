@@ -7,6 +7,7 @@ Knows words and their form; what follows from them is the business of ``job``.
 import argparse
 from typing import Any, NamedTuple
 
+from fleet_mpi.command_line import CommandLine, whole
 from fleet_mpi.errors import NotBuilt, UsageError
 
 USAGE = """fleetrun --gpus 0,1 SCRIPT.py [ARGS...]                     one rank for each device; all of them work
@@ -18,14 +19,6 @@ ends with the code of the first rank that failed. SCRIPT.py may be written for p
 The same as python -m fleet_mpi.launch. Addresses are labels, except that hosts say where ranks run: no port is opened."""
 HINT = """On several hosts, the script, this Python and the folder of the logs must be at the same paths everywhere (a shared
 file system): a rank writes its log where it runs. Within a Slurm job, hosts are those of the allocation."""
-
-
-def number(text):
-    """A whole number from 1 up; argparse names a wrong one by this function's name."""
-    found = int(text)
-    if found < 1:
-        raise argparse.ArgumentTypeError(f"expected 1 or more, got {text}")
-    return found
 
 
 def _claim(text):
@@ -58,13 +51,13 @@ class Flag(NamedTuple):
 
 
 RANKS = (
-    Flag(("--np", "-np", "-n"), "N", "ranks of the whole job", number),
+    Flag(("--np", "-np", "-n"), "N", "ranks of the whole job", whole),
     Flag(("--gpus", "--selected_gpus", "--devices"), "0,1,...",
          "one worker for each on every host, which finds its own in FLAGS_selected_gpus; on the CPU where no GPU is"),
-    Flag(("--nproc_per_node",), "N", "workers on every host", number),
+    Flag(("--nproc_per_node",), "N", "workers on every host", whole),
     Flag(("--nnodes",), "N", "hosts: as many as --ips lists, or the first N of the Slurm job (all of them)"),
     Flag(("--server_num",), "S", "ranks that serve", int),
-    Flag(("--worker_num", "--trainer_num"), "W", "ranks that work", number),
+    Flag(("--worker_num", "--trainer_num"), "W", "ranks that work", whole),
     Flag(("--run_mode",), "MODE", "collective (all ranks work) or ps; else the other flags decide"),
 )
 HOSTS = (
@@ -120,7 +113,7 @@ TABLE = tuple(flag for _, flags in GROUPS for flag in flags)
 
 def split(argv):
     """The launcher's own words, and those from the script (or ``-m module``) on."""
-    alone = {"-h", "--help", *(name for flag in TABLE if not flag.form for name in flag.names)}
+    alone = {"-h", "--help", "--version", *(name for flag in TABLE if not flag.form for name in flag.names)}
     end = 0
     while end < len(argv) and argv[end].startswith("-") and argv[end] != "-m":
         end += 1 if "=" in argv[end] or argv[end] in alone else 2
@@ -153,8 +146,9 @@ def _meaning(flag):
 
 
 def _parser():
-    parser = argparse.ArgumentParser("fleetrun", usage=USAGE, description=ABOUT, epilog=HINT, allow_abbrev=False,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = CommandLine("fleetrun", usage=USAGE, description=ABOUT, epilog=HINT, allow_abbrev=False,
+                         formatter_class=argparse.RawDescriptionHelpFormatter,
+                         hint=" (the script's own flags come after the script)")
     for title, flags in GROUPS:
         group = parser.add_argument_group(title)
         for flag in flags:

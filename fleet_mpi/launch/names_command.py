@@ -14,6 +14,7 @@ import sysconfig
 from typing import NamedTuple
 
 from fleet_mpi.checkpoint.replacing import replacing
+from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import EnvironmentProblem, FleetError
 from fleet_mpi.names import paddle as on_path
 
@@ -44,8 +45,8 @@ class Seen(NamedTuple):
 
 def main(argv):
     """Install, remove or look at the names; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m fleet_mpi names", description=ABOUT,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = CommandLine(prog="python -m fleet_mpi names", description=ABOUT,
+                         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=sorted(_COMMANDS), help="status ends with 0 where import paddle finds fleet_mpi, else 1")
     parser.add_argument("--user", action="store_true", help="install for this user, in every environment that sees the "
                                                             "user's site folder")

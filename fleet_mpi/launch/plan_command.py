@@ -4,6 +4,7 @@ Reads names and shapes from the command line or from a saved model; starts nothi
 """
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -12,6 +13,7 @@ from fleet_mpi import update_rules
 from fleet_mpi.checkpoint.inference_model import MODEL
 from fleet_mpi.checkpoint.saved_files import SavedFiles
 from fleet_mpi.checkpoint.tensor_file import read_tensor
+from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import FleetError, UsageError
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.placement import Variable, place
@@ -37,7 +39,8 @@ def main(argv):
         if not variables:
             raise UsageError("plan: nothing to place; give variables as NAME:SHAPE, e.g. w:1000x1000, or --model FOLDER")
         placement = place(variables, asked.servers, asked.method, asked.slice, asked.min_block_size, asked.seed)
-        sys.stdout.write(plan(placement, _messages(placement)).text())
+        made = plan(placement, _messages(placement))
+        sys.stdout.write(json.dumps(made.record()) + "\n" if asked.json else made.text())
     except FleetError as error:
         sys.stderr.write(f"fleet_mpi: {type(error).__name__}: {error}\n")
         return error.exit_code
@@ -52,8 +55,8 @@ def show(text, servers=0, model=None):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="python -m fleet_mpi plan", description=ABOUT, epilog=HINT,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = CommandLine(prog="python -m fleet_mpi plan", description=ABOUT, epilog=HINT,
+                         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("variables", nargs="*", metavar="NAME:SHAPE[:DTYPE]",
                         help="in the order of the optimizer's updates (by name); shape as 1000x20")
     parser.add_argument("--servers", type=int, required=True, help="how many servers")
@@ -61,6 +64,7 @@ def _parser():
     parser.add_argument("--no-slice", dest="slice", action="store_false", help="keep every variable whole")
     parser.add_argument("--min-block-size", type=int, default=8192, help="elements of the smallest block (8192)")
     parser.add_argument("--seed", type=int, default=0, help="the program's random_seed: the order with --no-slice (0)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--model", metavar="FOLDER", help="a saved inference model, or a folder of saved variables")
     return parser
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from fleet_mpi import notices
-from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
+from fleet_mpi.errors import EnvironmentProblem, FleetError, NotBuilt, UsageError
 from fleet_mpi.launch import announce, dry_run, log_folder, mpirun, notes, rank_roles, reaching, running, surroundings
 from fleet_mpi.launch.command import command, told
 from fleet_mpi.launch.job import parse
@@ -28,7 +28,7 @@ def main(argv=None, unsaid=None, log_dir="log"):
         return launch(parse(sys.argv[1:] if argv is None else argv, around, environ, unsaid, log_dir), around)
     except FleetError as error:
         sys.stderr.write(f"fleet_mpi: {type(error).__name__}: {error}\n")
-        return error.exit_code
+        return UsageError.exit_code if isinstance(error, NotBuilt) else error.exit_code
 
 
 def launch(job, around):

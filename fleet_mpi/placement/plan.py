@@ -54,6 +54,14 @@ class Plan(NamedTuple):
                 yield (server, shard.name, list(shard.shape), shard.row_begin, shard.offset,
                        shard.size * size[shard.variable])
 
+    def record(self):
+        """The same as data, for programs: what JSON can say."""
+        names = ("server", "shard", "shape", "first_row", "offset", "bytes")
+        return {"shards": [dict(zip(names, row)) for row in self.shard_rows()],
+                "servers": [load._asdict() for load in self.loads], "size_bytes": self.size_bytes,
+                "imbalance": self.imbalance, "messages_per_step": self.messages_per_step,
+                "bytes_per_step": self.bytes_per_step}
+
     def text(self):
         """Two tables and a sentence, for people."""
         shards = _table(("server", "shard", "shape", "first row", "offset", "bytes"),

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "fleet_mpi"
 LAYERS = (
     {"__init__"},
     {"errors", "names"},
-    {"settings", "arrays"},
+    {"settings", "arrays", "command_line"},
     {"notices"},
     {"ranks"},
     {"kernels", "cluster"},

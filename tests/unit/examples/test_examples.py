@@ -95,7 +95,7 @@ def test_wide_and_deeps_metrics_share_one_count_of_samples():
 
 
 def test_the_first_wide_and_deep_runs_on_ids_far_beyond_its_nominal_table(capsys):
-    assert wide_and_deep.main(["--version", "first", "--samples", "200"]) == 0
+    assert wide_and_deep.main(["--variant", "first", "--samples", "200"]) == 0
     assert 0.3 < numbers_after("loss", capsys.readouterr().out)[-1] < 2.0
 
 
