@@ -14,7 +14,8 @@ import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import arriving, beats, by_hand, ending, library, lifeline, meeting, report, roster
+from fleet_mpi.ranks import (arriving, beats, by_hand, ending, in_flight, library, lifeline, meeting, report,
+                             roster)
 from fleet_mpi.ranks.ending import at_exit
 from fleet_mpi.ranks.roster import Member
 
@@ -54,6 +55,7 @@ def world():
         comm = _start_mpi()
         _world = World(comm.rank, comm.size, comm)
         guard()
+        at_exit(in_flight.settle)  # the first one given: the last thing before MPI_Finalize
         _refuse_singletons(comm.size)
     return _world
 

@@ -170,8 +170,8 @@ def see_off():
     if joined.presence is None:
         from fleet_mpi.wire.mpi import MPITransport
         names = [str(one) for one in joined.workers]
-        joined.presence = Presence(MPITransport(joined.role_comm.Dup()), joined.size, names.__getitem__,
-                                   lambda: joined.progress or 0)
+        joined.presence = Presence(MPITransport(joined.role_comm.Dup(), names.__getitem__), joined.size,
+                                   names.__getitem__, lambda: joined.progress or 0)
         meeting.watch(joined.presence.meets())
         cluster.at_exit(joined.presence.leave)
     return joined.presence

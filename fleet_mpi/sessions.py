@@ -25,6 +25,7 @@ from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.frame import Clock
 from fleet_mpi.program.places import CPUPlace
 from fleet_mpi.program.scope import Scope
+from fleet_mpi.ranks import ending
 from fleet_mpi.ranks.by_hand import refusal
 from fleet_mpi.transpile.server_program import WHOLE, server_startup, shards_of, state_name
 from fleet_mpi.update_rules import merge
@@ -223,7 +224,8 @@ def serve(distribution, index, scope):
     server.patience.first_step_s, job.takes_part = FIRST_STEP_S, True
     job.progress = lambda: max(server.applied)
     notices.log().info("Server listening on %s", distribution.endpoints[index])
-    server.serve()
+    with ending.amid("serving"):
+        server.serve()
     return server
 
 
@@ -263,7 +265,7 @@ def name_of(job):
 
 def _mpi(job):
     from fleet_mpi.wire.mpi import MPITransport
-    return MPITransport(job.comm)
+    return MPITransport(job.comm, name_of(job))
 
 
 def _over_mpi(job):

@@ -19,8 +19,10 @@ from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.parameter_server.kept import Contents
+from fleet_mpi.ranks.ending import amid
 
 
+@amid("a save")
 def save_vars(whole, dirname, program, scope, predicate=is_persistable, filename=None, counters=(), runs=None):
     """Save variables of the untranspiled program from the servers and from a worker's scope.
 
@@ -52,6 +54,7 @@ def add_vars(save, whole, chosen, scope, filename=None, counters=()):
         variables.write_values(save, values(), filename)
 
 
+@amid("a save")
 def save_inference_model(whole, dirname, feeded_var_names, target_vars, program, scope, model_filename=None,
                          params_filename=None, program_only=False):
     """Save the part of the untranspiled program that leads from the fed variables to the targets, and its parameters.
@@ -93,6 +96,7 @@ def load_server(server, dirname, program=None, filename=None):
     _check_numbers(dirname, stored)
 
 
+@amid("a load")
 def load_persistables(whole, dirname, program, scope, filename=None, counters=()):
     """Let the servers, which are running, and a worker's scope have what was saved. For one worker to call."""
     kept = whole.contents.by_program_name(counters)

@@ -10,10 +10,12 @@ from fleet_mpi.program.program import default_main_program, prune
 from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.serialize import parse, program_to_bytes
 from fleet_mpi.program.variable import Variable
+from fleet_mpi.ranks.ending import amid
 
 MODEL = "__model__"
 
 
+@amid("a save")
 def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None,
                          model_filename=None, params_filename=None, export_for_deployment=True,
                          program_only=False):

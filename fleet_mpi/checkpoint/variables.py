@@ -20,6 +20,7 @@ from fleet_mpi.program.registry import GRAD
 from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import VarType
 from fleet_mpi.program.variable import Parameter, Variable
+from fleet_mpi.ranks.ending import amid
 
 # Kinds of variable that hold no saved values.
 _UNSAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW)
@@ -65,6 +66,7 @@ def load_params(executor, dirname, main_program=None, filename=None):
     load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
+@amid("a save")
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Save some variables of a program: those listed, or those for which ``predicate(var)`` holds."""
     with saving_into(dirname) as save:

@@ -30,7 +30,7 @@ class Group:
     def over_mpi(cls, index, comms, name_of, presence=None):
         """The group of all ranks of some communicators, which must be used by nothing else."""
         from fleet_mpi.wire.mpi import MPITransport
-        made = cls(index, [MPITransport(comm) for comm in comms], comms[0].size, name_of, presence)
+        made = cls(index, [MPITransport(comm, name_of) for comm in comms], comms[0].size, name_of, presence)
         made.shares_memory = True
         return made
 

@@ -74,7 +74,7 @@ class Presence:
         self.coming = {rank: self._listen(rank) for rank in self.others}
 
     def _listen(self, rank):
-        buffer = np.empty(_RECORD.size, np.uint8)
+        buffer = self.transport.inbox(_RECORD.size)
         return buffer, self.transport.post_receive(rank, Channel.NEWS, buffer)
 
     def take_in(self):

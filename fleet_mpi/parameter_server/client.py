@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import PeerLost
-from fleet_mpi.parameter_server import messages
+from fleet_mpi.errors import PeerLost, Stalled, UsageError
+from fleet_mpi.parameter_server import interruption, messages
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.patience import of_first_step
 from fleet_mpi.parameter_server.row_routes import RowRequests
@@ -36,9 +36,9 @@ class Description(NamedTuple):
 class _Link:
     """What a client keeps per server: its image, and buffers that no request uses at the moment."""
 
-    def __init__(self, rank, name, index, image, room):
+    def __init__(self, rank, name, index, image, room, inbox):
         self.asked = []  # parts whose answer has not come
-        self.rank, self.name, self.index, self.image, self.room = rank, name, index, image, room
+        self.rank, self.name, self.index, self.image, self.room, self.inbox = rank, name, index, image, room, inbox
         self.unused = defaultdict(list)  # by length
         self.letters = []
         self._places = (None, ()), (None, ())  # of the last two flat arrays: the gradients and the parameters
@@ -64,8 +64,10 @@ class _Part:
     def buffer(self, nbytes):
         """A buffer for as long as this part lasts."""
         unused = self.link.unused[nbytes]
-        self.taken.append(unused.pop() if unused else arrays.empty(nbytes, np.uint8))
-        return self.taken[-1]
+        made = unused.pop() if unused else self.link.inbox(nbytes) if nbytes == self.link.room else arrays.empty(
+            nbytes, np.uint8)
+        self.taken.append(made)
+        return made
 
     def give_back(self):
         """Let other requests have the buffers."""
@@ -95,7 +97,7 @@ class _Letter:
         self.message[...] = 0
         self.header, inline = memoryview(self.message), self.message[HEADER_BYTES:]
         self.rates, self.image = inline[:8 * rates].view(np.float64), inline[prefix:]
-        self.reply = arrays.empty(link.room, np.uint8)
+        self.reply = link.inbox(link.room)
 
 
 class Ticket:
@@ -117,9 +119,10 @@ class Client:
         self.rates = np.zeros(len(description.rates))
         self.pushes = 0
         room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
-        self.links = [_Link(rank, name_of(rank), i, ServerImage(self.layout, description.placement.of_server(i)), room)
-                      for i, rank in enumerate(servers)]
+        self.links = [_Link(rank, name_of(rank), i, ServerImage(self.layout, description.placement.of_server(i)), room,
+                            transport.inbox) for i, rank in enumerate(servers)]
         self.rows = RowRequests(self)
+        self.interruption = None  # the exception that goes on when the request under way is over
         self.is_simple = not description.row_tables and all(messages.is_inline(link.image.nbytes)
                                                             for link in self.links)
         self.has_left = False
@@ -144,9 +147,13 @@ class Client:
     def pull(self, into=None):
         """Ask for the parameters, into the flat array given or ``params``."""
         ticket = Ticket(Kind.PULL, self.pushes, self.params if into is None else into)
-        for link in self.links:
-            part = self._expect_values(ticket, link)
-            self._send(part, messages.message(Header(Kind.PULL, self.index, self.pushes)))
+        try:
+            for link in self.links:
+                part = self._expect_values(ticket, link)
+                self._send(part, messages.message(Header(Kind.PULL, self.index, self.pushes)))
+        except BaseException as error:
+            self.give_up(error)
+            raise
         return ticket
 
     def pull_rows(self, wanted, into=None):
@@ -160,13 +167,17 @@ class Client:
     def _push(self, kind, rows, count, grads, into=None):
         self.pushes += 1
         ticket = Ticket(kind, self.pushes, self.params if into is None else into)
-        if self.is_simple:
-            grads = self.grads if grads is None else grads
-            ticket.parts = [self._push_letter(link, kind, count, grads) for link in self.links]
-            return ticket
-        for link, cut in zip(self.links, self.rows.cut(rows)):
-            part = self._expect_values(ticket, link) if kind == Kind.PUSH_PULL else self._expect(link, ticket)
-            self._send_push(part, kind, cut, count, self.grads if grads is None else grads)
+        grads = self.grads if grads is None else grads
+        try:
+            if self.is_simple:
+                ticket.parts = [self._push_letter(link, kind, count, grads) for link in self.links]
+                return ticket
+            for link, cut in zip(self.links, self.rows.cut(rows)):
+                part = self._expect_values(ticket, link) if kind == Kind.PUSH_PULL else self._expect(link, ticket)
+                self._send_push(part, kind, cut, count, grads)
+        except BaseException as error:
+            self.give_up(error)
+            raise
         return ticket
 
     def _push_letter(self, link, kind, count, grads):
@@ -253,16 +264,22 @@ class Client:
 
     def collect(self, ticket):
         """Wait for all replies of a ticket; afterwards ``ticket.into`` has the parameters that were asked for."""
-        for part in ticket.parts:
-            header = self._header(part)
-            if header.kind == Kind.VALUES and ticket.kind != Kind.PUSH:
-                self._take_values(ticket, part, header)
-            elif header.kind != Kind.DONE:
-                raise PeerLost(f"{self._me()}: {part.link.name} answered {header.kind.name} to "
-                               f"{ticket.kind.name}")
-            self._end(part)
+        try:
+            for part in ticket.parts:
+                header = self._header(part)
+                if header.kind == Kind.VALUES and ticket.kind != Kind.PUSH:
+                    self._take_values(ticket, part, header)
+                elif header.kind != Kind.DONE:
+                    raise PeerLost(f"{self._me()}: {part.link.name} answered {header.kind.name} to "
+                                   f"{ticket.kind.name}")
+                self._end(part)
+        except BaseException as error:
+            self.give_up(error)
+            raise
         if ticket.kind != Kind.PULL:
             self.is_first_step = False
+        if self.interruption is not None:
+            self.let_go()
 
     def _header(self, part):
         name = part.link.name
@@ -300,13 +317,29 @@ class Client:
     def start(self, link, kind, inline=b"", body=None, number=0, step=0):
         """The first half of ``ask``, for servers that cannot answer before the others were asked too."""
         body = _NOTHING if body is None else body
-        part = self._expect(link)
-        self._send(part, messages.message(Header(kind, self.index, step, number=number, body=len(body)), inline))
-        self._send_body(part, body)
+        if len(inline) > protocol.PIECE:   # the room that every server has, whatever it knows of this job
+            raise UsageError(f"{self._me()}: {kind.name} to {link.name} has {len(inline)} bytes, a message at most "
+                             f"{protocol.PIECE}")
+        try:
+            part = self._expect(link)
+            self._send(part, messages.message(Header(kind, self.index, step, number=number, body=len(body)), inline))
+            self._send_body(part, body)
+        except BaseException as error:
+            self.give_up(error)
+            raise
         return part
 
     def hear(self, part, kind, into=None):
         """The second half of ``ask``."""
+        try:
+            found = self._hear(part, kind, into)
+        except BaseException as error:
+            self.give_up(error)
+            raise
+        self.let_go()
+        return found
+
+    def _hear(self, part, kind, into):
         link, header = part.link, self._header(part)
         answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
         got = messages.room_for(header.body, link.name) if into is None else into
@@ -334,22 +367,61 @@ class Client:
             return
         self.has_left = True
         parts = [_Part(link) for link in self.links]
-        for part in parts:
-            self._send(part, messages.message(Header(Kind.LEAVE, self.index, self.pushes)))
-        for part in parts:
-            self._end(part)
+        try:
+            for part in parts:
+                self._send(part, messages.message(Header(Kind.LEAVE, self.index, self.pushes)))
+            for part in parts:
+                self._end(part)
+        except BaseException as error:
+            self.give_up(error)
+            raise
+        self.let_go()
+
+    # ------------------------------------------------------------------ exceptions from outside
+
+    @property
+    def is_cut_off(self):
+        """Whether it was interrupted in the middle of a request, and can do nothing more."""
+        return isinstance(self.transport, interruption.CutOff)
+
+    def give_up(self, error):
+        """A request ends by this exception: cut this worker off, unless it is the request's own error."""
+        self.interruption = None
+        if interruption.is_from_outside(error) and not self.is_cut_off:
+            self.transport = interruption.CutOff(self.transport, self._me(), error)
+
+    def let_go(self):
+        """A request is over: raise what came meanwhile."""
+        error, self.interruption = self.interruption, None
+        if error is not None:
+            raise error
+
+    def _may_go_on(self, error):
+        """Whether the request comes to its end first, after this exception of a wait."""
+        if self.interruption is not None and isinstance(error, Stalled):
+            raise self.interruption
+        if self.interruption is not None or not interruption.is_from_outside(error):
+            return False
+        self.interruption = error
+        return True
 
     # ------------------------------------------------------------------ waiting
 
     def _wait(self, is_done, what, link):
-        if is_done():
-            return
-        with waiting.told_by_the_first(self.index):
-            waiting.wait_until(is_done, lambda: f"{self._me()}: {what()}", self.transport, self._longest,
-                               lambda: self._say_that_i_wait(link))
+        try:
+            if not is_done():
+                with waiting.told_by_the_first(self.index):
+                    waiting.wait_until(is_done, lambda: f"{self._me()}: {what()}", self.transport, self._longest,
+                                       lambda: self._say_that_i_wait(link))
+        except BaseException as error:
+            if not self._may_go_on(error):
+                raise
+            self._wait(is_done, what, link)
 
     def _longest(self):
         """A server that waits for another worker names that one; this worker's patience must be longer."""
+        if self.interruption is not None:
+            return interruption.FINISHING_S
         longest = waiting.deadline()
         if self.is_first_step:
             longest = of_first_step(longest, self.first_step_s)

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from fleet_mpi import arrays, update_rules
+from fleet_mpi import update_rules
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire import protocol
@@ -34,7 +34,7 @@ class Exchange:
 
     def _arm(self, number):
         if number not in self.buffers:
-            self.buffers[number] = arrays.empty(HEADER_BYTES + ROOM, np.uint8)
+            self.buffers[number] = self.transport.inbox(HEADER_BYTES + ROOM)
         self._expect(number, None, self.buffers[number])
 
     def _expect(self, number, header, buffer):

@@ -4,9 +4,6 @@ A worker that never connected says goodbye all the same. A server whose script e
 every worker has said goodbye, and tells one that asks it for something.
 """
 
-import numpy as np
-
-from fleet_mpi import arrays
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire import waiting
@@ -25,7 +22,7 @@ def turn_away(transport, index, workers, name_of=str):
     """A server's: wait until the workers, by their ranks, have said goodbye; refuse what else they ask for."""
     coming = {}
     for rank in workers:
-        buffer = arrays.empty(messages.inbox_bytes(0, 0), np.uint8)
+        buffer = transport.inbox(messages.inbox_bytes(0, 0))
         coming[rank] = buffer, transport.post_receive(rank, Channel.REQUEST, buffer)
     backoff = waiting.Backoff()
     while coming:

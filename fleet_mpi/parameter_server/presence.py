@@ -4,9 +4,6 @@ A server that prepares its values compiles kernels, which takes its time; one wh
 stalled. Workers can tell them apart by one small message.
 """
 
-import numpy as np
-
-from fleet_mpi import arrays
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire import waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
@@ -20,7 +17,7 @@ def show(transport, index, workers):
 def wait_for(transport, index, servers, name_of=str):
     """A worker's: wait until the servers, by their ranks, have begun; Stalled names the one that has not."""
     for rank in servers:
-        buffer = arrays.empty(HEADER_BYTES, np.uint8)
+        buffer = transport.inbox(HEADER_BYTES)
         pending = transport.post_receive(rank, Channel.PRESENCE, buffer)
         with waiting.told_by_the_first(index):
             waiting.wait_until(pending.done, lambda: f"{name_of(rank)} has not begun to serve", transport)

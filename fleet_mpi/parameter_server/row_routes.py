@@ -124,6 +124,15 @@ class RowRequests:
         for number, ids in lines.items():
             self.routes[number].check(ids)
         asked = {number: _Wanted(self.routes[number], ids) for number, ids in lines.items()}
+        try:
+            found = self._exchange(asked, into)
+        except BaseException as error:
+            self.client.give_up(error)
+            raise
+        self.client.let_go()
+        return found
+
+    def _exchange(self, asked, into):
         under_way = [self._ask(link, asked) for link in self.client.links if _has_any(asked, link.index)]
         for link, part, answer in under_way:
             self._take(link, part, answer, asked)

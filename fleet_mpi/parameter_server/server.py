@@ -46,7 +46,7 @@ class _Inbox:
 
     def __init__(self, server, rank, index, room):
         self.server, self.rank, self.index, self.name = server, rank, index, server.name_of(rank)
-        self.buffer = arrays.empty(room, np.uint8)
+        self.buffer = server.transport.inbox(room)
         self.reply = None      # the message of the last answer with parameters, for the next one
         self.gradients = None  # for images longer than one message
         self.busy = []         # sends that still read this inbox's arrays

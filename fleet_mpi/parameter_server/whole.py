@@ -9,7 +9,7 @@ import contextlib
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import PeerLost, UsageError
+from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.kept import Contents, Kept
 from fleet_mpi.parameter_server.snapshots import bytes_of
@@ -33,13 +33,14 @@ class Whole:
             return
         if self.client.has_left:
             raise UsageError("this worker has said goodbye to the servers: save or load before stop_worker")
-        self._freeze()
         self._is_frozen = True
         try:
+            self._freeze()
             yield
         finally:
             self._is_frozen = False
-            if not self._is_broken:   # else the job ends; to wait for an answer once more would only delay that
+            # Else the job ends; to wait for an answer once more would only delay that.
+            if not (self._is_broken or self.client.is_cut_off):
                 self._thaw()
 
     def _freeze(self):
@@ -51,21 +52,30 @@ class Whole:
             begun.append(inline.view(np.int64))
         counts = np.max(begun, axis=0).tobytes()
         # All are told before one is waited for: a push with norms is applied by all servers together.
-        self._is_broken = True
-        for part in [self.client.start(link, Kind.FREEZE, counts) for link in self.client.links]:
-            self.client.hear(part, Kind.FREEZE)
-        self._is_broken = False
+        self._ask_all(Kind.FREEZE, counts)
 
     def _thaw(self):
-        for link in self.client.links:
-            self._ask(link, Kind.THAW)
+        self._ask_all(Kind.THAW)
+
+    def _ask_all(self, kind, inline=b""):
+        with self._breaking():
+            for part in [self.client.start(link, kind, inline) for link in self.client.links]:
+                self.client.hear(part, kind)
 
     def _ask(self, link, kind, inline=b"", body=None, into=None):
         """(inline, body) of the answer."""
-        self._is_broken = True
-        _, inline, body = self.client.ask(link, kind, inline, body, into=into)
-        self._is_broken = False
+        with self._breaking():
+            _, inline, body = self.client.ask(link, kind, inline, body, into=into)
         return inline, body
+
+    @contextlib.contextmanager
+    def _breaking(self):
+        """An error of a request within the block ends the job."""
+        try:
+            yield
+        except FleetError:
+            self._is_broken = True
+            raise
 
     # ------------------------------------------------------------------ reading
 

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 from fleet_mpi.errors import FleetError
 from fleet_mpi.ranks import lifeline, report
@@ -33,6 +34,7 @@ class _Watch:
         self.abort = None
         self.name = lambda: ""
         self.code = 0
+        self.amid = ""   # what the process leaves half done, though with code 0
         self.agreed = 0
         self.failing = False
         self.before, self.replaced = {}, []
@@ -91,10 +93,24 @@ def agree(code):
     _watch.agreed = code
 
 
-def remember(code):
-    """Note what SystemExit carries: a process that ends with it has failed unless it is None, 0 or agreed on."""
+@contextmanager
+def amid(what):
+    """Within the block a process that leaves with code 0 has failed all the same: ``what`` is left half done."""
+    try:
+        yield
+    except LEAVING as error:
+        error.amid = getattr(error, "amid", what)
+        raise
+
+
+def remember(code, amid=""):
+    """Note what SystemExit carries: a process that ends with it has failed unless it is None, 0 or agreed on.
+
+    ``amid`` is what it left half done.
+    """
     number = exit_code(code)
     _watch.code = 0 if number == _watch.agreed else number
+    _watch.amid = "" if number else amid
 
 
 def exit_code(code):
@@ -174,7 +190,7 @@ class _Exit(SystemExit):
     def code(self):
         """What ``exit`` was given."""
         if sys._getframe().f_back is None:
-            remember(self._code)
+            remember(self._code, getattr(self, "amid", ""))
         return self._code
 
     @code.setter
@@ -212,6 +228,9 @@ def _at_end():
     """The process ends: with goodbyes if in order, else with the job."""
     if _watch.failing and _watch.abort is not None:
         time.sleep(_ABORTING_S)  # a thread has failed and is about to end the job
+    if _watch.amid and _watch.abort is not None:
+        sys.stderr.write(sentence(f"left in the middle of {_watch.amid} with exit code 0"))
+        stop(1)
     if _watch.code and _watch.abort is not None:
         sys.stderr.write(sentence(f"exit code {_watch.code}"))
         stop(_watch.code)

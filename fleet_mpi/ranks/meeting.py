@@ -14,6 +14,7 @@ import numpy as np
 
 from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem, Stalled, UsageError
+from fleet_mpi.ranks.in_flight import Receiving, Sending
 
 # Just below 32767, the largest tag that every MPI takes: a script's own messages use small ones.
 _ARRIVED, _RECORD, _TABLE, _LEAVING = 32701, 32702, 32703, 32704
@@ -84,10 +85,10 @@ def meet(comm, mine, what, named, cure="all of them must make this call"):
 
 def _receive_all(comm, table, what, named, cure):
     others, nothing = range(1, comm.size), np.zeros(1, np.uint8)
-    marks = {rank: comm.Isend(nothing, rank, _ARRIVED) for rank in others}
-    coming = {rank: comm.Irecv(table[rank], rank, _RECORD) for rank in others}
+    marks = {rank: Sending(comm.Isend(nothing, rank, _ARRIVED)) for rank in others}
+    coming = {rank: Receiving(comm.Irecv(table[rank], rank, _RECORD)) for rank in others}
     _all_or_stalled(coming, deadline_s(), what, named, cure)
-    sent = {(rank, "table"): comm.Isend(table, rank, _TABLE) for rank in others}
+    sent = {(rank, "table"): Sending(comm.Isend(table, rank, _TABLE)) for rank in others}
     left = finish({**marks, **sent}, deadline_s())
     if left:
         raise Stalled(f"{what}: the answer to the other ranks was not taken within {deadline_s():g} s")
@@ -96,10 +97,11 @@ def _receive_all(comm, table, what, named, cure):
 def _ask_first(comm, mine, table, what, named, cure):
     # The first rank's mark tells "it has not come" from "it waits, as I do, for another": only then is the
     # sentence about the right rank.
-    sent = comm.Isend(mine, 0, _RECORD)
-    _all_or_stalled({0: comm.Irecv(np.zeros(1, np.uint8), 0, _ARRIVED)}, deadline_s(), what, named, cure)
+    sent = Sending(comm.Isend(mine, 0, _RECORD))
+    mark = Receiving(comm.Irecv(np.zeros(1, np.uint8), 0, _ARRIVED))
+    _all_or_stalled({0: mark}, deadline_s(), what, named, cure)
     seconds = deadline_s() + _GRACE_S
-    if finish({"table": comm.Irecv(table, 0, _TABLE), "own": sent}, seconds, what):
+    if finish({"table": Receiving(comm.Irecv(table, 0, _TABLE)), "own": sent}, seconds, what):
         raise Stalled(f"{what}: {named(0)} came, but did not say within {seconds:g} s whom it waits for")
 
 
@@ -209,7 +211,7 @@ def _agree(comm, call, size, named):
 
 def _transfer(request, what, comm, named):
     everybody = ", ".join(named(rank) for rank in range(comm.size) if rank != comm.rank)
-    if finish({0: request}, deadline_s()):
+    if finish({0: Sending(request)}, deadline_s()):
         raise Stalled(f"{what}: all had come, but the transfer with {everybody} did not end within {deadline_s():g} s")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from fleet_mpi.errors import Stalled, UsageError
 from fleet_mpi.ranks import meeting
+from fleet_mpi.ranks.in_flight import Receiving, Sending
 
 SIGNALS = (signal.SIGUSR1, signal.SIGTERM)
 EXIT_CODE = 75  # "try again later" of sysexits.h: the batch script requeues the job
@@ -132,9 +133,8 @@ class Agreement:
 
     def _tell(self, kind, step, waited_us=0):
         word = np.array([kind, step, waited_us], np.int64)
-        # Kept until sent: the array must not go before.
-        self._sent = [(request, array) for request, array in self._sent if not request.Test()]
-        self._sent += [(self.comm.Isend(word, rank, _TAG), word) for rank in self._awaited]
+        self._sent = [request for request in self._sent if not request.Test()]
+        self._sent += [Sending(self.comm.Isend(word, rank, _TAG)) for rank in self._awaited]
 
     def _hear_all(self, step):
         """{rank: word} of all that have not left; Stalled names who does not come."""
@@ -165,4 +165,4 @@ class Agreement:
 
     def _await(self, rank):
         word = np.zeros(3, np.int64)
-        return word, self.comm.Irecv(word, rank, _TAG)
+        return word, Receiving(self.comm.Irecv(word, rank, _TAG))

@@ -7,7 +7,7 @@ embedded server can do its part. Messages can be dropped or held back on request
 import threading
 from collections import defaultdict, deque
 
-from fleet_mpi.wire.transport import Pending, Transport
+from fleet_mpi.wire.transport import Pending, Transport, too_long
 
 
 class Network:
@@ -54,7 +54,7 @@ class Network:
     def receive(self, source, target, channel, array):
         """Want a message; it may be there already."""
         with self.lock:
-            key, pending = (source, target, int(channel)), _Receiving(array)
+            key, pending = (source, target, int(channel)), _Receiving(array, source)
             if self.arrived[key]:
                 pending.take(self.arrived[key].popleft())
             else:
@@ -72,18 +72,21 @@ class Network:
 class _Receiving(Pending):
     """A receive; over when a message was copied in."""
 
-    def __init__(self, array):
-        self.array, self._received = array, None
+    __slots__ = ("array", "source", "_received")
+
+    def __init__(self, array, source):
+        self.array, self.source, self._received = array, source, None
 
     def take(self, message):
-        """Copy the message in; as with MPI, one too long is an error."""
-        if len(message) > len(self.array):
-            raise ValueError(f"a message of {len(message)} bytes came for a receive of {len(self.array)}")
-        self.array[:len(message)] = message
+        """Copy the message in, as much as there is room for."""
+        fitting = min(len(message), len(self.array))
+        self.array[:fitting] = message[:fitting]
         self._received = len(message)
 
     def done(self):
         """Whether the message is there."""
+        if self._received is not None and self._received > len(self.array):
+            raise too_long(f"rank {self.source}", len(self.array))
         return self._received is not None
 
     @property
@@ -94,6 +97,8 @@ class _Receiving(Pending):
 
 class _Sent(Pending):
     """A send is over at once."""
+
+    __slots__ = ()
 
     def done(self):
         """Yes."""

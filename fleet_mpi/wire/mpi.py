@@ -2,60 +2,77 @@
 
 from mpi4py import MPI
 
-from fleet_mpi.wire.transport import Pending, Transport
+from fleet_mpi.errors import PeerLost
+from fleet_mpi.ranks.in_flight import Receiving, Sending
+from fleet_mpi.wire.inboxes import Inboxes
+from fleet_mpi.wire.transport import Pending, Transport, too_long
+
+# MPICH stops at an array's end.
+_OVERRUNS = MPI.get_vendor()[0] == "Open MPI"
+_inboxes = Inboxes()
 
 
-class _Sending(Pending):
-    """An MPI request that sends, and the array it reads."""
+class _Sending(Sending, Pending):
+    """An MPI request that sends; it has the array that it reads."""
 
-    __slots__ = ("request", "array")
-
-    def __init__(self, request, array):
-        self.request, self.array = request, array
+    __slots__ = ()
 
     def done(self):
         """MPI_Test, which says yes of a request that is over."""
         return self.request.Test()
 
 
-class _Receiving(Pending):
-    """An MPI request that receives, and the array it writes."""
+class _Receiving(Receiving, Pending):
+    """An MPI request that receives, and the array it writes; ``received`` is None until it is over."""
 
-    __slots__ = ("request", "array", "status", "is_over")
+    __slots__ = ("transport", "array", "received")
 
-    def __init__(self, request, array):
-        self.request, self.array, self.status, self.is_over = request, array, MPI.Status(), False
+    def __init__(self, request, transport, array):
+        self.request, self.transport, self.array, self.received = request, transport, array, None
 
     def done(self):
-        """MPI_Test, until it says yes: the status is that of this one."""
-        if not self.is_over:
-            self.is_over = self.request.Test(self.status)
-        return self.is_over
+        """MPI_Test, until it says yes."""
+        if self.received is None:
+            status = self.transport.status
+            try:
+                if not self.request.Test(status):
+                    return False
+            except MPI.Exception as error:
+                raise self._lost(error) from error
+            self.received = status.Get_count(MPI.BYTE)
+        return True
 
-    @property
-    def received(self):
-        """The bytes that came."""
-        return self.status.Get_count(MPI.BYTE)
+    def _lost(self, error):
+        source = self.transport.name_of(self.transport.status.Get_source())
+        if error.Get_error_class() == MPI.ERR_TRUNCATE:
+            return too_long(source, len(self.array))
+        return PeerLost(f"a message of {source} did not come: {error}")
 
 
 class MPITransport(Transport):
-    """The transport over a communicator, which must be used by nothing else."""
+    """The transport over a communicator, which must be used by nothing else; ``name_of(rank)`` is for sentences.
 
-    def __init__(self, comm):
-        self.comm = comm
-        self.rank = comm.Get_rank()
+    For one thread at a time.
+    """
+
+    def __init__(self, comm, name_of="rank {}".format):
+        self.comm, self.name_of, self.rank = comm, name_of, comm.Get_rank()
+        self.status = MPI.Status()  # of the last request that was looked at
 
     def post_send(self, peer, channel, array):
         """MPI_Isend."""
-        return _Sending(self.comm.Isend(array, peer, channel), array)
+        return _Sending(self.comm.Isend(array, peer, channel))
 
     def post_receive(self, peer, channel, array):
         """MPI_Irecv."""
-        return _Receiving(self.comm.Irecv(array, peer, channel), array)
+        return _Receiving(self.comm.Irecv(array, peer, channel), self, array)
+
+    def inbox(self, nbytes):
+        """One behind which a message that is too long may be written."""
+        return _inboxes.take(nbytes) if _OVERRUNS else super().inbox(nbytes)
 
     def withdraw(self, pending):
-        """MPI_Cancel."""
+        """MPI_Cancel; a message that has begun to come comes all the same, to an array that is kept until then."""
         if not pending.done():
             pending.request.Cancel()
-            pending.request.Free()
-            pending.is_over = True
+            pending.received = 0

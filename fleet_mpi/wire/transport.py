@@ -5,12 +5,22 @@ arrive in the order they were sent and meet the receives in the order these were
 file with these two methods; ``tests/unit/wire/test_transports.py`` runs over all of them.
 """
 
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.errors import PeerLost
+
 
 class Pending:
-    """A send or receive that may not be over yet. The array must stay untouched until ``done``."""
+    """A send or receive that may not be over yet. The array must stay untouched until ``done``.
+
+    One that is dropped before, by an exception, harms nobody: the transport sees to its array.
+    """
+
+    __slots__ = ()
 
     def done(self):
-        """Whether it is over; True again at every later call."""
+        """Whether it is over; True again at every later call. PeerLost where what came was too long for the array."""
         raise NotImplementedError(type(self).__name__)
 
     @property
@@ -32,9 +42,19 @@ class Transport:
         """Start receiving into a contiguous uint8 array that is at least as long; returns a Pending."""
         raise NotImplementedError(type(self).__name__)
 
+    def inbox(self, nbytes):
+        """An array for messages of at most so many bytes, where only the sender knows how long they are."""
+        return arrays.empty(nbytes, np.uint8)
+
     def withdraw(self, pending):
         """Give up a receive that nothing will come for."""
 
     def progress(self):
         """Let what is under way go on; called again and again while somebody waits. Returns whether anything did."""
         return False
+
+
+def too_long(source, nbytes):
+    """The error of a receive whose message was longer than its array."""
+    return PeerLost(f"{source} sent a message longer than the {nbytes} bytes that are expected of it at most: do both run "
+                    f"the same program?")

@@ -250,3 +250,17 @@ def test_a_worker_refuses_answers_of_random_bytes_and_never_waits_for_ever(asked
             ASKED[asked](client)
         except FleetError as error:
             assert "server 0" in str(error)
+
+
+def test_what_no_server_has_room_for_is_not_sent():
+    client = Job(1).clients[0]
+    with pytest.raises(UsageError, match="worker 0: HELLO to server 0 has 1048577 bytes, a message at most 1048576"):
+        client.ask(client.links[0], Kind.HELLO, bytes((1 << 20) + 1))
+
+
+def test_an_answer_longer_than_a_worker_has_room_for_is_refused_with_its_sender():
+    job = Job(1)
+    ticket = job.clients[0].pull()
+    job.network.transport(0).post_send(1, Channel.REPLY, np.zeros(3 << 20, np.uint8))
+    with pytest.raises(PeerLost, match="rank 0 sent a message longer than the"):
+        job.clients[0].collect(ticket)

@@ -19,6 +19,10 @@ class Request:
         self._done = self._done or self._look()
         return self._done
 
+    def __bool__(self):
+        """As mpi4py's: no longer when it is over."""
+        return not self._done
+
     def Cancel(self):
         """As MPI's: done, whatever comes."""
         self._done = True

@@ -52,6 +52,20 @@ def test_a_failure_ends_all_ranks_with_its_sentence_and_code(code, number, cause
     assert "goodbye" not in ended.stderr
 
 
+@pytest.mark.parametrize("leave", ("sys.exit(0)", "sys.exit()", "raise SystemExit", "exit(0)"))
+def test_to_leave_with_code_0_in_the_middle_of_something_is_a_failure(leave):
+    ended = run(f"with ending.amid('a save'), ending.amid('more'):\n    {leave}")
+    assert ended.stderr.endswith("step 17): left in the middle of more with exit code 0\naborted with 1")
+
+
+@pytest.mark.parametrize("code, end", (
+    ("try:\n    with ending.amid('a save'):\n        sys.exit(0)\nexcept SystemExit:\n    pass", "goodbye"),
+    ("with ending.amid('a save'):\n    pass\nsys.exit(0)", "goodbye"),
+    ("with ending.amid('a save'):\n    sys.exit(3)", "exit code 3\naborted with 3")))
+def test_only_what_was_left_half_done_counts(code, end):
+    assert run(code).stderr.endswith(end)
+
+
 @pytest.mark.parametrize("leave", ("sys.exit(75)", "raise ending.LEAVING(75)", "ending.remember(75)\nraise ending.LEAVING(75)"))
 def test_a_code_that_all_ranks_agreed_on_takes_none_of_them_down(leave):
     ended = run("ending.agree(75)\n" + leave)

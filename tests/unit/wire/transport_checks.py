@@ -4,7 +4,9 @@
 """
 
 import numpy as np
+import pytest
 
+from fleet_mpi.errors import PeerLost
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.waiting import wait_until
 
@@ -112,6 +114,39 @@ def a_receive_may_be_given_up(transport, me, other):
     assert not given_up.any()
 
 
+def a_message_too_long_for_its_inbox_is_refused_with_its_sender(transport, me, other):
+    """And what lies elsewhere stays as it is, whatever the library writes where."""
+    for size in (11, 5000, 3 << 20):
+        if me == 0:
+            receive(transport, other, BACK, 1)
+            send(transport, other, ONE, message(size, 0))
+            continue
+        inbox, beside = transport.inbox(10), message(1 << 20, 1)
+        pending = transport.post_receive(other, ONE, inbox)
+        send(transport, other, BACK, message(1, 0))
+        with pytest.raises(PeerLost, match=f"rank {other} sent a message longer than the 10 bytes"):
+            finish(transport, pending)
+        assert np.array_equal(inbox, message(size, 0)[:10]) and np.array_equal(beside, message(1 << 20, 1))
+
+
+def what_is_dropped_under_way_harms_nobody(transport, me, other):
+    """Arrays of sends and receives that an exception has let go are not used for anything else meanwhile."""
+    size = 3 << 20
+    if me == 0:
+        transport.post_send(other, ONE, message(size, 0))
+        receive(transport, other, BACK, 1)
+        send(transport, other, TWO, message(size, 1))
+        send(transport, other, TWO, message(size, 2))
+        return
+    transport.post_receive(other, TWO, np.zeros(size, np.uint8))
+    others = [np.zeros(size, np.uint8) for _ in range(8)]   # where the freed one was, if it was freed
+    send(transport, other, BACK, message(1, 0))
+    assert np.array_equal(receive(transport, other, TWO, size), message(size, 2))
+    assert not any(array.any() for array in others)
+    assert np.array_equal(receive(transport, other, ONE, size), message(size, 0))
+
+
 CHECKS = (order_is_kept_whatever_the_sizes, channels_do_not_wait_for_each_other,
           a_message_may_be_shorter_than_its_place_and_empty, parts_of_an_array_are_sent_and_filled,
-          both_may_send_much_at_once, a_receive_may_be_given_up)
+          both_may_send_much_at_once, a_receive_may_be_given_up,
+          a_message_too_long_for_its_inbox_is_refused_with_its_sender, what_is_dropped_under_way_harms_nobody)
