@@ -39,11 +39,10 @@ def save(folder, step, write, keep=2):
     if step < 0 or keep < 1:
         raise UsageError(f"a version needs a step from 0 on and keeps itself at least, got step {step!r}, keep {keep!r}")
     made = Version(step, os.path.join(folder, f"step-{step}"))
-    if not os.path.isdir(made.path):
-        beside = os.path.join(folder, f".step-{step}.{secrets.token_hex(8)}.part")
-        with storage.refusals("save into", folder):
-            _write(beside, write, made.path)
-    _tidy(folder, keep)
+    with storage.refusals("save into", folder):
+        if not os.path.isdir(made.path):
+            _write(os.path.join(folder, f".step-{step}.{secrets.token_hex(8)}.part"), write, made.path)
+        _tidy(folder, keep)
     return made
 
 
