@@ -22,14 +22,17 @@ _SET_PARENT_DEATH_SIGNAL = 1  # of linux/prctl.h
 
 
 class Keeper:
-    """Keeps watch over one job, from before its mpirun is started until ``release``."""
+    """Keeps watch over one job, from before its mpirun is started until ``release``.
 
-    def __init__(self, folder):
-        self.folder = folder
+    ``pipes``: (read end, write end) of mpirun's output. A mpirun whose words nobody reads is killed by them, in the middle
+    of its cleaning up: so the keeper reads them when the launcher does not any more.
+    """
+
+    def __init__(self, folder, pipes=()):
         heard, self._line = os.pipe()
         self._process = os.fork()
         if self._process == 0:
-            _keep(heard, self._line, folder)
+            _keep(heard, [self._line, *(end for _, end in pipes)], folder, [start for start, _ in pipes])
         os.close(heard)
 
     def watch(self, mpirun):
@@ -57,11 +60,12 @@ def follow_parent(parent):
         os._exit(128 + signal.SIGTERM)
 
 
-def _keep(heard, line, folder):
-    """In the keeper: wait until the launcher is released or dead."""
+def _keep(heard, others, folder, output):
+    """In the keeper: wait until the launcher is released or dead; ``others``: files that are not for this process."""
     try:
         os.setsid()
-        os.close(line)
+        for file in others:
+            os.close(file)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(number, signal.SIG_IGN)
         mpirun, told = None, b""
@@ -69,20 +73,35 @@ def _keep(heard, line, folder):
             told += data
             mpirun = mpirun or Process.numbered(told)
         if not told.endswith(_DONE):
-            _end_job(mpirun, folder)
+            _end_job(mpirun, folder, output)
     except BaseException as error:
         os.write(2, f"fleet_mpi: the launcher was killed, and its job could not be ended: {error!r}\n".encode())
     finally:
         os._exit(0)
 
 
-def _end_job(mpirun, folder):
-    if mpirun and not mpirun.ends_within(PATIENCE_S, folder):
+def _end_job(mpirun, folder, output):
+    def meanwhile():
+        leftovers.note(mpirun.number, folder)
+        for file in output:
+            _drain(file)
+
+    for file in output:
+        os.set_blocking(file, False)
+    if mpirun and not mpirun.ends_within(PATIENCE_S, meanwhile):
         os.kill(mpirun.number, signal.SIGKILL)
-        mpirun.ends_within(PATIENCE_S, folder)
+        mpirun.ends_within(PATIENCE_S, meanwhile)
     leftovers.sweep(folder)
     shutil.rmtree(folder, ignore_errors=True)
     os.write(2, b"fleet_mpi: the launcher was killed; its job has been ended\n")
+
+
+def _drain(file):
+    try:
+        while os.read(file, 1 << 16):
+            pass
+    except BlockingIOError:
+        pass
 
 
 class Process(NamedTuple):
@@ -98,11 +117,11 @@ class Process(NamedTuple):
         state = _state(int(number)) if end else None
         return cls(int(number), state[1]) if state else None
 
-    def ends_within(self, seconds, folder):
-        """Whether it has ended within so many seconds; segments of its ranks are noted as long as it lives."""
+    def ends_within(self, seconds, meanwhile):
+        """Whether it has ended within so many seconds; ``meanwhile()`` is called again and again as long as it lives."""
         until = time.monotonic() + seconds
         while (_state(self.number) or ("", ""))[1] == self.born:
-            leftovers.note(self.number, folder)
+            meanwhile()
             if time.monotonic() > until:
                 return False
             time.sleep(_LOOKING_S)

@@ -20,7 +20,7 @@ from fleet_mpi.launch.watched import PEER_LOST
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 AFTER_FAILURE_S = 2  # for mpirun to end the others when a rank has failed: MPICH's forgets those of other hosts
 OWN_SIGNAL_S = 1  # for mpirun to act on the Ctrl-C that a terminal sends to both, before it is told again
-LOOKING_S = 0.5  # between looks for the ranks' segments, until there are some
+LOOKING_S, LONGEST_S = 0.25, 30  # between looks for the ranks' segments: first, and when the job has run for long
 _LAST_WORDS_S = 1  # for what mpirun wrote to be shown, after its end
 # Its session folder is named by its process number, and one of a mpirun that was killed, long ago, may be in the way.
 _BAD = "BAD TERMINATION"
@@ -42,17 +42,18 @@ def run(command, environ, folder=None):
         for job in jobs:
             job.send_signal(number)
 
-    keeper = Keeper(folder) if folder else None
+    pipes = [os.pipe(), os.pipe()]
+    keeper = Keeper(folder, pipes) if folder else None
     try:
         for number in ENDING:
             before[number] = signal.signal(number, lambda got, frame: asked.append(got))
         before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, pass_on)
         launcher = os.getpid()
-        jobs.append(subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        jobs.append(subprocess.Popen(command, env=environ, stdout=pipes[0][1], stderr=pipes[1][1],
                                      preexec_fn=lambda: follow_parent(launcher)))
         if keeper:
             keeper.watch(jobs[0].pid)
-        relays = [Relay(jobs[0].stdout, 1), Relay(jobs[0].stderr, 2)]
+        relays = [Relay(*pipe, stream) for stream, pipe in enumerate(pipes, 1)]
         code = _wait(jobs[0], asked, folder)
         boxes, named = _said(relays)
         # MPICH's mpirun now and then takes the code of a rank that left with 0 for that of the job.
@@ -87,17 +88,18 @@ class Ending(NamedTuple):
 class Relay:
     """Shows what comes from mpirun as it comes, all but mpirun's own words, in a thread: a terminal may be slow."""
 
-    def __init__(self, pipe, stream):
+    def __init__(self, start, end, stream):
+        os.close(end)  # mpirun and its ranks have it
         self.boxes, self.named = Boxes(), False
-        self._pipe, self._stream, self._last = pipe, stream, b""
+        self._pipe, self._stream, self._last = start, stream, b""
         self.thread = threading.Thread(target=self._pass_on, daemon=True)
         self.thread.start()
 
     def _pass_on(self):
-        while data := os.read(self._pipe.fileno(), 1 << 16):
+        while data := os.read(self._pipe, 1 << 16):
             self._show(self.boxes.passed(data))
         self._show(self.boxes.rest())
-        self._pipe.close()
+        os.close(self._pipe)
 
     def _show(self, data):
         # A name may come in two parts.
@@ -121,7 +123,7 @@ def _said(relays):
 def _wait(job, asked, folder):
     """The code of mpirun, which is told to end when this process is, or when it does not end after a failure."""
     code = failed_at = None
-    noted, look_at = set(), 0.0
+    look_at, pause = 0.0, LOOKING_S
     while code is None and not asked:
         code = _ended(job, 0.1)
         now = time.monotonic()
@@ -130,8 +132,9 @@ def _wait(job, asked, folder):
             failed_at = now
         if failed_at is not None and now > failed_at + AFTER_FAILURE_S:
             break
-        if folder and not noted and now > look_at:
-            noted, look_at = leftovers.note(job.pid, folder), now + LOOKING_S
+        if folder and now > look_at:
+            leftovers.note(job.pid, folder)
+            look_at, pause = now + pause, min(2 * pause, LONGEST_S)
     if code is None and asked[:1] == [signal.SIGINT]:
         code = _ended(job, OWN_SIGNAL_S)
     if code is None:

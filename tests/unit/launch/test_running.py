@@ -104,6 +104,19 @@ def test_a_job_ends_with_a_launcher_that_is_killed(stubborn, tmp_path):
     assert Process.numbered(mpirun.encode()) is None and not notes_folder.exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child's life to its parent's")
+def test_mpirun_can_say_much_and_clean_up_when_its_launcher_is_killed(tmp_path):
+    (tmp_path / "notes").mkdir()
+    cleans = ("import os, signal; signal.signal(signal.SIGTERM, lambda *_: (print('x' * 200000, flush=True), "
+              f"open({str(tmp_path / 'clean')!r}, 'w').close(), os._exit(0))); ")
+    launcher = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "notes"), cleans], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+    launcher.stdout.readline()
+    launcher.kill()
+    launcher.communicate(timeout=30)
+    assert (tmp_path / "clean").exists()
+
+
 @pytest.mark.parametrize("code, ended_by, note, result", (
     (0, None, None, 0),
     (3, None, None, 3),
