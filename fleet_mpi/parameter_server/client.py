@@ -7,6 +7,7 @@ order, and every request has buffers of its own. What is sent from, ``grads`` un
 stay as it is until its ticket is collected.
 """
 
+import time
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -126,7 +127,9 @@ class Client:
         self.is_simple = not description.row_tables and all(messages.is_inline(link.image.nbytes)
                                                             for link in self.links)
         self.has_left = False
-        self.first_step_s, self.is_first_step = 0.0, False  # kernels are compiled in the first step
+        # Kernels are compiled in the first step, the servers' when they have its gradients. ``first_step_s`` is 0 where
+        # none are.
+        self.first_step_s, self.is_first_step, self.first_wait = 0.0, False, None
         self._notices = []
 
     @property
@@ -423,9 +426,15 @@ class Client:
         if self.interruption is not None:
             return interruption.FINISHING_S
         longest = waiting.deadline()
-        if self.is_first_step:
-            longest = of_first_step(longest, self.first_step_s)
+        if self.is_first_step and not self.rows.are_known:
+            longest = of_first_step(longest, self.first_step_s - self._first_waited())
         return longest * 1.1 + min(2.0, longest)
+
+    def _first_waited(self):
+        """How long ago the first push was first waited for: a worker may go on before it is answered, and wait again."""
+        if self.pushes and self.first_wait is None:
+            self.first_wait = time.monotonic()
+        return time.monotonic() - self.first_wait if self.pushes else 0.0
 
     def _say_that_i_wait(self, link):
         """Tell the other servers that this worker is held up: they may wait for it, and must not call it late."""

@@ -110,6 +110,7 @@ class RowRequests:
 
     def __init__(self, client):
         self.client = client
+        self.has_any = self.are_known = False   # the latter: rows are waited for, and have come before
         self.routes = [Route(one, len(client.links)) for one in client.description.row_tables]
 
     def cut(self, rows):
@@ -124,11 +125,13 @@ class RowRequests:
         for number, ids in lines.items():
             self.routes[number].check(ids)
         asked = {number: _Wanted(self.routes[number], ids) for number, ids in lines.items()}
+        self.are_known = self.has_any
         try:
             found = self._exchange(asked, into)
         except BaseException as error:
             self.client.give_up(error)
             raise
+        self.has_any, self.are_known = True, False
         self.client.let_go()
         return found
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from loop import LeastSquares, Loop
 
-from fleet_mpi import update_rules
+from fleet_mpi import modes, update_rules
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.placement import Variable, place
+from fleet_mpi.wire import waiting
 
 VARIABLE = (Variable("p", (5,)),)
 
@@ -120,3 +121,11 @@ def test_a_table_by_rows_is_refused_by_name():
 def test_fewer_than_one_step_is_refused():
     with pytest.raises(UsageError, match="k_steps: expected a whole number from 1 up, got 0"):
         job(k_steps=0)
+
+
+def test_the_first_exchange_has_no_time_of_a_first_step():
+    """Which is over long before: the servers compile nothing."""
+    client = Loop("geo", {"k_steps": 100}, workers=1).clients[0]
+    client.first_step_s, client.is_first_step = 1000.0, True
+    modes.worker_half("geo", client, {"k_steps": 100})
+    assert client._longest() == pytest.approx(1.1 * waiting.deadline() + 2)

@@ -93,6 +93,21 @@ def test_a_worker_waits_for_its_first_step_longer_than_for_later_ones_and_the_gr
     assert client._longest() < 0.5
 
 
+def test_all_waits_for_a_first_push_share_its_minute(trained, monkeypatch):
+    client = trained(1, 1, fingerprint={}).clients[0]
+    client.first_step_s, now = 10, [100.0]
+    client.hello({})
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    assert client._longest() > 10
+    now[0] += 20.0                    # its own kernels are compiled
+    client.push()
+    assert client._longest() > 10
+    now[0] += 7.0
+    assert 3 < client._longest() < 6
+    now[0] += 7.0
+    assert client._longest() < 0.5
+
+
 def test_a_server_that_stood_still_itself_looks_longer_before_it_calls_somebody_late(trained, monkeypatch):
     job = trained(1, 2, steps=1)
     monkeypatch.setattr(waiting, "STOOD_STILL", 0.1)

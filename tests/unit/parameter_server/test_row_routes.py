@@ -97,3 +97,15 @@ def test_a_row_gradient_of_another_type_is_refused():
     job = one_table()
     with pytest.raises(UsageError, match="table 'table' is float32, its row gradient float64"):
         job.clients[0].push_pull([Rows(np.array([1]), np.ones((1, 4)), 50)])
+
+
+def test_only_the_first_rows_have_the_time_of_a_first_step():
+    """Steps whose gradients are merged may be many before the first push."""
+    client, longest = one_table({"servers": 1}).clients[0], []
+    client.first_step_s, client.is_first_step = 1000.0, True
+    on_wait = client.transport.on_wait
+    client.transport.on_wait = lambda: longest.append(client._longest()) or on_wait()
+    for _ in range(2):
+        client.pull_rows({0: np.array([3])})
+    assert longest[0] > 1000 > longest[-1]
+    assert client._longest() > 1000   # the first push
