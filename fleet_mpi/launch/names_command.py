@@ -11,9 +11,9 @@ import site
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from typing import NamedTuple
 
-from fleet_mpi.checkpoint.replacing import replacing
 from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import EnvironmentProblem, FleetError
 from fleet_mpi.names import paddle as on_path
@@ -70,8 +70,7 @@ def _install(user):
                                  "not find it; install it first: pip install -e .")
     path = os.path.join(_folder(user), FILE)
     try:
-        with replacing(path) as stream:
-            stream.write((_line(os.path.dirname(path)) + "\n").encode())
+        _write(path, _line(os.path.dirname(path)) + "\n")
     except OSError as error:
         raise EnvironmentProblem(f"names install: {path} cannot be written ({error.strerror}); {_for_user()}{_WITHOUT}"
                                  ) from None
@@ -79,6 +78,16 @@ def _install(user):
         raise EnvironmentProblem(f"names install: {path} is written, but this Python does not read it (python -S, or a site "
                                  f"folder that it does not look at); {_WITHOUT}")
     return 0, f"installed: {path}; import paddle finds fleet_mpi in this environment"
+
+
+def _write(path, text):
+    """Beside, then renamed: an interpreter that starts meanwhile reads the whole file or none."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    handle, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=f".{FILE}.")
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(new, 0o644)  # for all who use this environment
+    os.replace(new, path)
 
 
 def _remove(user):

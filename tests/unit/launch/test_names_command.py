@@ -144,7 +144,8 @@ def test_a_read_only_environment_gets_a_sentence(said, monkeypatch):
     # Nobody can make files there, root neither.
     monkeypatch.setattr(sysconfig, "get_path", lambda name: "/proc/self")
     code, out, error = said("install")
-    assert (code, out) == (3, "") and f"/proc/self/{names_command.FILE} cannot be written" in error
+    assert (code, out) == (3, "") and f"/proc/self/{names_command.FILE} cannot be written (" in error
+    assert "(None)" not in error
     assert f"export PYTHONPATH={on_path.FOLDER}, or python -m fleet_mpi train.py" in error and "--user" not in error
     monkeypatch.setattr(names_command.site, "ENABLE_USER_SITE", True)
     assert "for this user alone: add --user" in said("install")[2]
@@ -165,7 +166,9 @@ def test_the_users_site_folder_takes_the_file_where_it_is_asked_for(said, monkey
     monkeypatch.setattr(names_command, "_look", iter([names_command.Seen(True, False, ""),
                                                       names_command.Seen(True, True, "")]).__next__)
     assert said("install", "--user")[0] == 0
-    assert (tmp_path / "user" / names_command.FILE).read_text() == on_path.FOLDER + "\n"
+    file = tmp_path / "user" / names_command.FILE
+    assert file.read_text() == on_path.FOLDER + "\n" and file.stat().st_mode & 0o777 == 0o644
+    assert list(file.parent.iterdir()) == [file]
 
 
 def test_a_package_in_the_same_folder_is_named_by_its_place_there(monkeypatch, tmp_path):
