@@ -2,6 +2,7 @@
 
 import textwrap
 
+import jobs
 import pytest
 from jobs import HERE, run_inside, run_job
 
@@ -72,3 +73,11 @@ def test_groups_of_one_job_have_their_own_arguments_and_environment():
     assert ended.code == 0, ended.story()
     assert [rank.out for rank in ended.ranks] == ["3 ['a'] None 1\n"] + ["3 ['b'] worker 2\n"] * 2
     assert ended.out == "".join(rank.out for rank in ended.ranks)
+
+
+@pytest.mark.parametrize("failures, starts, code", ((0, 1, 0), (2, 3, 0), (3, 3, 213)))
+def test_a_mpirun_that_could_not_start_is_started_again_twice_at_most(failures, starts, code, monkeypatch, capsys):
+    endings = [(213, "", "The PMIx server's listener thread failed to start. We cannot\ncontinue.\n")] * failures + [(0, "", "")]
+    monkeypatch.setattr(jobs, "_run", lambda *_: endings.pop(0))
+    ended = run_job(2, ["-c", "pass"])
+    assert ended.code == code and capsys.readouterr().out.count("starting it again") == starts - 1

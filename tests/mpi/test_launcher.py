@@ -11,6 +11,8 @@ import time
 import pytest
 from jobs import ROOT, clean_environment, mpirun, run_job
 
+from fleet_mpi.launch.mpirun import OPEN_MPI
+
 
 @pytest.fixture
 def script(tmp_path):
@@ -227,3 +229,18 @@ def test_a_killed_job_leaves_no_segment(script, tmp_path):
     ended = run_job(3, [path], via="launch", timeout=50, cwd=tmp_path)
     assert ended.code == 4 and ended.out.split(), ended.story()
     assert not set(ended.out.split()) & shared_memory(), ended.story()
+
+
+def test_what_a_killed_mpirun_left_keeps_no_later_one_from_starting(tmp_path):
+    """Open MPI names its session folder by its process number, and numbers come again."""
+    if mpirun().family != OPEN_MPI or not os.path.exists("/proc/sys/kernel/ns_last_pid"):
+        pytest.skip("of Open MPI on Linux")
+    with open("/proc/sys/kernel/ns_last_pid") as file:
+        last = int(file.read())
+    for number in range(last, last + 2000):
+        left = tmp_path / f"ompi.{number}"
+        left.mkdir()
+        (left / f"pmix.{os.uname().nodename.partition('.')[0]}.tool").touch()
+    (tmp_path / "train.py").write_text("print('began')")
+    ended = run_job(1, [tmp_path / "train.py"], via="launch", cwd=tmp_path, env={"TMPDIR": str(tmp_path)})
+    assert (ended.code, ended.out, ended.err) == (0, "began\n", ""), ended.story()
