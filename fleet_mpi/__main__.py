@@ -42,7 +42,7 @@ def main(argv=None):
     if argv[0] in ("plan", "doctor", "names") and not os.path.isfile(argv[0]):
         return _command(argv[0])(argv[1:])
     ending.show_by(_show_failure)
-    report.promise_to_end()
+    report.promise_to_end(unless=ending.is_guarding)
     cluster.guard_if_launched()
     stand_in()
     try:

@@ -55,7 +55,9 @@ def world():
         comm = _start_mpi()
         _world = World(comm.rank, comm.size, comm)
         guard()
-        at_exit(in_flight.settle)  # the first one given: the last thing before MPI_Finalize
+        # In the reverse order: what is given first comes last.
+        at_exit(_end_mpi)
+        at_exit(in_flight.settle)
         _refuse_singletons(comm.size)
     return _world
 
@@ -280,6 +282,13 @@ def _wait_until_all_ranks_have_started_mpi():
         faulthandler.cancel_dump_traceback_later()
         if mark is not None:
             mark.close()
+
+
+def _end_mpi():
+    # By a call, not by mpi4py's own at the end of the interpreter: only a rank that has come through it ends in order.
+    from mpi4py import MPI
+    if not MPI.Is_finalized():
+        MPI.Finalize()
 
 
 def _meet_neighbours():

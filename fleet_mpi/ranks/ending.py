@@ -70,6 +70,11 @@ def show_by(hook):
         sys.excepthook = hook
 
 
+def is_guarding():
+    """Whether the end of this process is seen to here: it is one of several ranks."""
+    return _watch.abort is not None
+
+
 def release():
     """Take all hooks away again: for tests, and for hosts of several jobs that see to failures themselves."""
     sys.excepthook = _watch.before.get("excepthook", sys.excepthook)
@@ -244,6 +249,7 @@ def _at_end():
         except BaseException as error:
             shown = error
             fail(error, lambda: sys.__excepthook__(type(shown), shown, shown.__traceback__))
+    report.tell(report.ENDS)
     lifeline.say_bye()
 
 

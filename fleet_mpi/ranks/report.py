@@ -19,7 +19,7 @@ def tell(word, about=""):
         pass  # not started by our launcher
 
 
-def promise_to_end():
-    """Report the end of this process when it comes in order: after all other exit callbacks, so call this early."""
+def promise_to_end(unless):
+    """Report the end of this process when it comes in order, ``unless()`` somebody else will do so."""
     rank = os.getpid()
-    atexit.register(lambda: tell(ENDS) if os.getpid() == rank else None)
+    atexit.register(lambda: tell(ENDS) if os.getpid() == rank and not unless() else None)

@@ -30,7 +30,7 @@ GATHER_S = 0.05       # after one rank's end: a launcher that ends all ranks doe
 GATHER_BY_MPICH_S = 0.005  # its mpirun stops listening soon after a rank is lost
 KILLED_S = 5.0        # for the kernel to end what was killed
 LAUNCHER_ACTS_S = 1.0  # for mpirun to end the others by itself
-FLUSH_S, ACT_S = 0.1, 0.4  # for ranks to write what they have, and between the means that end them
+FLUSH_S, ACT_S = 0.1, 1.0  # for ranks to write what they have, and between the means that end them
 NOBODY_CAME_S = 1.0   # the others
 # Memory that ranks share is named by a hash that nobody is told: whose it is shows only while a rank has it mapped.
 SEGMENTS = ("/dev/shm/mpich_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment.")
@@ -222,6 +222,7 @@ class Watcher:
         self.ended.append(rank)
         # MPI_Init waits for it for ever.
         rank.left_early = rank.bye == "in order" and any(other.phase for other in self.ranks.values())
+        self.reports_ends |= rank.left_early  # no launcher would know
         if rank.is_lost() and self.lost_at is None:
             self.lost_at = time.monotonic()
 
@@ -276,7 +277,7 @@ class Watcher:
         lost = [rank for rank in self.ended if rank.is_lost() and rank.is_known]
         # A launcher ends the others by signals: one that left by itself was the cause, whatever came first.
         lost.sort(key=lambda rank: bool(rank.status & 0x7F))
-        if lost and not self._launcher_did(lost):
+        if lost and (lost[0].left_early or not self._launcher_did(lost)):
             self.write(f"fleet_mpi: {lost[0].name} {lost[0].how_it_ended()}\n")
 
     def _launcher_did(self, lost):

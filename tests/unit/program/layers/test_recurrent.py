@@ -81,6 +81,7 @@ def test_the_first_number_of_a_sequence_is_remembered_to_its_end(programs, kind)
         found = executor.run(main, feed={"x": x, "y": x.array[::3]}, scope=scope,
                              fetch_list=[loss, *(grad for _, grad in pairs)])
         for (param, _), grad in zip(pairs, found[1:]):
-            scope.find_var(param.name).get_tensor().array[...] -= 0.5 * grad
+            # With a rate of 0.5 it depends on the last bits of a CPU's products whether the GRU learns.
+            scope.find_var(param.name).get_tensor().array[...] -= 0.2 * grad
         losses.append(float(found[0][0]))
     assert losses[-1] < 0.2 * losses[0]
