@@ -18,12 +18,34 @@ hypothesis.settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("suite")
 
 
-STARTING_JOBS = {Path(__file__).parent / folder for folder in ("mpi", "hosts", "slurm")}
+HERE = Path(__file__).parent
+STARTING_JOBS = {HERE / folder for folder in ("mpi", "hosts", "slurm")}
+# What may come out otherwise with another MPI: jobs, and what speaks with MPI or its launcher (test_imports.py looks).
+OF_MPI = STARTING_JOBS | {HERE / "unit" / name for name in (
+    "collective", "launch", "ranks", "wire", "test_allreduce_benchmark.py", "test_cluster.py")}
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    """CI runs all tests with one MPI, and with the other one those that depend on it."""
+    parser.addoption("--depends-on-mpi", action="store_true", help="only tests that may come out otherwise with another MPI")
+
+
+def pytest_collection_modifyitems(config, items):
     """Jobs come last: the other tests compile kernels, and numba's cache is not made for ranks that do so at once."""
-    items.sort(key=lambda item: bool(STARTING_JOBS.intersection(item.path.parents)))
+    if config.getoption("--depends-on-mpi"):
+        config.hook.pytest_deselected(items=[item for item in items if not _lies_in(OF_MPI, item.path)])
+        items[:] = [item for item in items if _lies_in(OF_MPI, item.path)]
+    items.sort(key=lambda item: _lies_in(STARTING_JOBS, item.path))
+
+
+@pytest.fixture
+def depends_on_mpi():
+    """The rule: whether a test file's outcome may depend on the MPI."""
+    return lambda path: _lies_in(OF_MPI, path)
+
+
+def _lies_in(places, path):
+    return not places.isdisjoint((path, *path.parents))
 
 
 @pytest.fixture(autouse=True)

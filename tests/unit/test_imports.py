@@ -34,6 +34,9 @@ LAYERS = (
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 
 MAY_IMPORT_MPI = {"cluster.py", "wire/mpi.py", "collective/library.py"}
+# By a test: only with these it can come to depend on the MPI that is installed.
+NEED_MPI = ("mpi4py", "fleet_mpi.wire.mpi", "fleet_mpi.collective.library", "fleet_mpi.launch.mpirun", "jobs.",
+            "benchmarks.allreduce", "benchmarks.mpi_ranks", "benchmarks.push_pull")
 MAY_COMPILE = ("arrays.py", "kernels/", "placement/")
 # Those of setup.cfg, by the name they are imported under; the last three are extras.
 DEPENDENCIES = {"numpy", "numba", "mpi4py", "threadpoolctl", "cupy", "matplotlib", "PIL"}
@@ -85,6 +88,14 @@ def test_imports_go_downwards_only():
 def test_mpi4py_is_imported_in_three_files_only():
     wrong = {path for path, _ in sources() if "mpi4py" in imported_libraries(path)} - MAY_IMPORT_MPI
     assert not wrong
+
+
+def test_tests_that_import_mpi_run_with_every_mpi(depends_on_mpi):
+    tests = PACKAGE.parent / "tests"
+    for path in sorted(tests.rglob("test_*.py")):
+        names = set(imported_names(path))
+        assert depends_on_mpi(path) or not any(name.startswith(NEED_MPI) for name in names), (
+            f"{path.relative_to(tests)} imports what needs MPI: with a second one CI runs only what tests/conftest.py lists")
 
 
 def test_numba_and_cupy_are_imported_in_arrays_kernels_and_placement_only():
