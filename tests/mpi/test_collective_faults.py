@@ -6,11 +6,8 @@ Every cell is a job of ``faults/script.py`` on three ranks with a deadline that 
 import socket
 
 import pytest
-from jobs import mpirun
 from test_faults import ENDLESS, FAILED, IN_ORDER, LEFT, SOON
 from test_faults import faulty as served
-
-from fleet_mpi.launch.mpirun import MPICH
 
 HOST = socket.gethostname()
 
@@ -81,12 +78,6 @@ def test_a_call_of_all_that_only_one_worker_makes_names_those_who_have_ended():
     ended = faulty(2, "only worker", "nothing")
     assert ended.with_code(4), ended.job.story()
     assert ended.says("rank 2 (worker 2", "PeerLost: all_gather: worker 0 (rank 0"), ended.job.story()
-
-
-def test_a_worker_that_ends_without_a_trace_ends_the_job():
-    ended = faulty(1, "step 3", "os._exit(0)", ENDLESS)
-    assert ended.job.code is not None and ended.after < SOON, ended.job.story()
-    assert ended.job.code or mpirun().family == MPICH, ended.job.story()
 
 
 # ---------------------------------------------------------------------- stalls and kills

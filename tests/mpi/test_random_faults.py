@@ -1,0 +1,28 @@
+"""Faults that the harness judges: some that are chosen, some that ``python -m tests.mpi.faults --seed suite`` draws."""
+
+import pytest
+from faults import report, run
+from faults.trial import AXES, Trial, draw
+from jobs import mpirun
+
+SEED = "suite"
+DEADLINE_S = 4.0
+# Of those drawn, a few in which everything is there that can be drawn: all faults, phases, roles, modes and launchers.
+DRAWN = [draw(SEED, number) for number in (4, 23, 26, 27, 28, 35, 65, 85, 168, 220, 232, 283, 290, 302, 354, 449)]
+# Under plain mpirun nobody but the ranks' own watcher can say who has vanished from the middle of training.
+CHOSEN = [Trial(1, "kill", "server", "step", "sync", "mpirun", 1, 2, 5),
+          Trial(2, "kill", "first worker", "step", "sync", "mpirun", 1, 2, 3),
+          Trial(3, "os._exit(0)", "first worker", "step", "sync", "mpirun", 1, 2, 3),
+          Trial(4, "os._exit(0)", "last worker", "step", "exact", "mpirun", 0, 3, 3)]
+
+
+@pytest.mark.parametrize("trial", CHOSEN + DRAWN, ids=lambda trial: " ".join(trial[1:6]))
+def test_a_fault_ends_the_job_with_its_code_its_rank_and_nothing_left(trial):
+    mpirun()
+    result = run.run(trial, DEADLINE_S)
+    assert not result.wrong, f"\n{report.header()}\n{report.row(result)}\n{result.words}"
+
+
+def test_every_kind_of_fault_is_among_them():
+    for axis, values in AXES.items():
+        assert {getattr(trial, axis) for trial in DRAWN} == set(values), axis
