@@ -34,6 +34,7 @@ FLUSH_S, ACT_S = 0.1, 1.0  # for ranks to write what they have, and between the 
 NOBODY_CAME_S = 1.0   # the others
 # Memory that ranks share is named by a hash that nobody is told: whose it is shows only while a rank has it mapped.
 SEGMENTS = ("/dev/shm/mpich_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment.")
+SEGMENTS_AT_A_TIME = 4  # of ranks: reading what one has mapped takes about a millisecond
 
 
 class Rank:
@@ -225,6 +226,8 @@ class Watcher:
         self.reports_ends |= rank.left_early  # no launcher would know
         if rank.is_lost() and self.lost_at is None:
             self.lost_at = time.monotonic()
+            for other in list(self.ranks.values())[:1]:
+                other.note_segments()  # the last moment: mpirun is about to kill it
 
     # ------------------------------------------------------------------ verdicts
 
@@ -239,16 +242,16 @@ class Watcher:
             # The whole job is suspended (Ctrl-Z, a scheduler), or other machines have to judge.
             self._forget_stops()
             return
-        self._note_segments_of_one()
+        self._note_segments()
         for rank in list(self.ranks.values()):
             self._judge(rank, rank in stopped, now)
 
-    def _note_segments_of_one(self):
-        """MPI_Init makes them; one rank in it is enough, for those that MPICH shares between all of a machine."""
-        for rank in self.ranks.values():
-            if rank.phase_ends is not None:
-                rank.note_segments()
-                return
+    def _note_segments(self):
+        """MPI_Init makes them: look at some of the ranks that are in it, at others the next time."""
+        starting = [rank for rank in self.ranks.values() if rank.phase_ends is not None]
+        for rank in starting[:SEGMENTS_AT_A_TIME]:
+            rank.note_segments()
+            self.ranks[rank.pid] = self.ranks.pop(rank.pid)
 
     def _forget_stops(self):
         for rank in self.ranks.values():
