@@ -10,6 +10,7 @@ import ctypes
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -49,7 +50,10 @@ def connect(address, name, deadline_s):
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         connection.connect(address)
+        _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     except OSError:
+        user = -1
+    if user != os.getuid():  # nobody is there, or another user took the name
         connection.close()
         return
     _line = connection.detach()

@@ -42,7 +42,9 @@ class Rank:
 
     def __init__(self, connection):
         self.connection = connection
-        self.pid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        self.pid, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if user != os.getuid():
+            raise PermissionError(f"process {self.pid} belongs to another user")
         self.handle = _handle(self.pid)
         self.name, self.deadline_s, self.is_known = f"process {self.pid}", 1e9, False
         self.phase, self.phase_ends = "", None
@@ -185,7 +187,7 @@ class Watcher:
         try:
             rank = Rank(connection)
         except OSError:
-            connection.close()  # in a world of processes that is not ours
+            connection.close()  # somebody else's, or in a world of processes that is not ours
             return
         self.came += 1
         self.ranks[rank.pid] = self.connections[connection.fileno()] = self.handles[rank.handle] = rank
