@@ -99,6 +99,8 @@ SEEN = {"right": naming.Blame(naming.RIGHT, True, ()), "rank": naming.Blame(nami
     ({}, 1, 4, "rank", ["role not named"]),
     ({}, 1, 0, "nobody", ["code 0", "nobody named"]),
     ({"launcher": "mpirun"}, 1, 137, "wrong", ["wrong rank named"]),
+    ({"launcher": "mpirun", "phase": "start"}, 1, 9, "nobody", []),
+    ({"launcher": "mpirun", "phase": "start"}, 1, 9, "wrong", ["wrong rank named"]),
     ({"phase": "init"}, 1, 4, "rank", []),
     ({"fault": "stop"}, 10.9, 5, "right", []),
     ({"fault": "stop"}, 11.1, 5, "right", ["late"]),

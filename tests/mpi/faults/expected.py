@@ -12,13 +12,13 @@ SOON_S = 5.0         # from a fault that a process can see to the end of the job
 AFTER_DEADLINE_S = 5.0
 IMPORTS_S = 5.0      # the others wait for a rank from when they have come themselves
 ANY, NOT_ZERO = "any", "not 0"
-NOBODY, RANK, ROLE = "nobody", "rank", "rank and role"
+NOBODY, IF_KNOWN, RANK, ROLE = "nobody", "rank or nobody", "rank", "rank and role"
 ENDS = ("end", "finalize")
 LOST, STALLED = 4, 5
 
 
 class Expected(NamedTuple):
-    """What must follow: ``codes`` is a set, ANY or NOT_ZERO; ``named`` is NOBODY, RANK or ROLE."""
+    """What must follow: ``codes`` is a set, ANY or NOT_ZERO; ``named`` is NOBODY, IF_KNOWN, RANK or ROLE."""
 
     codes: object
     within_s: float
@@ -50,6 +50,8 @@ def _rows(trial):
         # Done, but without MPI_Finalize: an MPI may call that a failure.
         (fault == "os._exit(0)" and phase in ENDS, ANY, ROLE),
         (fault == "stop", {STALLED}, ROLE),
+        # Where nothing of this package is loaded yet, only mpirun can know; MPICH's does not tell.
+        (fault in ("kill", "term") and _unseen(trial), NOT_ZERO, IF_KNOWN),
         (fault in ("kill", "term"), {LOST} if ours else NOT_ZERO, ROLE),
         (fault == "os._exit(7)", {7, LOST} if ours else NOT_ZERO, ROLE),
         (fault == "os._exit(0)" and phase in ("start", "imports"), NOT_ZERO, RANK),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faults import naming, traces
-from faults.expected import NOBODY, ROLE, expected, optional_name
+from faults.expected import IF_KNOWN, NOBODY, ROLE, expected, optional_name
 from faults.trial import COLLECTIVE
 from jobs import ROOT, clean_environment
 
@@ -194,7 +194,7 @@ def judge(trial, deadline_s, ended, seconds, code, seen, failed_at):
         wrong.append("late")
     if must.named == NOBODY or optional_name(trial) and code == 0:
         wrong += [f"blames {seen.who}"] if seen.who != naming.NOBODY else []
-    elif seen.who != naming.RIGHT:
+    elif seen.who != naming.RIGHT and (must.named, seen.who) != (IF_KNOWN, naming.NOBODY):
         wrong.append({naming.NOBODY: "nobody named", naming.SEVERAL: "others named too", naming.WRONG: "wrong rank named"}[seen.who])
     elif must.named == ROLE and not seen.role:
         wrong.append("role not named")
