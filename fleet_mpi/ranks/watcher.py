@@ -46,19 +46,23 @@ class Rank:
         if user != os.getuid():
             raise PermissionError(f"process {self.pid} belongs to another user")
         self.handle = _handle(self.pid)
-        self.name, self.deadline_s, self.is_known = f"process {self.pid}", 1e9, False
+        self.name, self.deadline_s, self.is_known = f"process {self.pid}", 0.0, False
         self.phase, self.phase_ends = "", None
         self.bye, self.stopped_since, self.status = "", None, 0
         self.segments, self.left_early = set(), False
 
     def take(self, packet):
-        """Take in what the rank says."""
-        kind, text, number = packet.decode(errors="replace").split("\t")
+        """Take in what the rank says; what cannot be meant is passed over: this process must not die of it."""
+        try:
+            kind, text, number = packet.decode().split("\t")
+            seconds = float(number)
+        except ValueError:
+            return
         if kind == "name":
-            self.name, self.deadline_s, self.is_known = text, float(number), True
+            self.name, self.deadline_s, self.is_known = text, seconds, True
             self.note_segments()
         elif kind == "phase":
-            self.phase, self.phase_ends = text, time.monotonic() + float(number) if text else None
+            self.phase, self.phase_ends = text, time.monotonic() + seconds if text else None
         elif kind == "bye":
             self.bye = text
 
@@ -239,7 +243,7 @@ class Watcher:
         self.looked = now
         if self.lost_at is not None and self.ranks and now > self.lost_at + LAUNCHER_ACTS_S:
             self.end(PEER_LOST)
-        stopped = [rank for rank in self.ranks.values() if rank.is_stopped()]
+        stopped = [rank for rank in self.ranks.values() if rank.is_known and rank.is_stopped()]
         if stopped and len(stopped) == len(self.ranks) and (len(stopped) > 1 or self.count == 1):
             # The whole job is suspended (Ctrl-Z, a scheduler), or other machines have to judge.
             self._forget_stops()
@@ -267,7 +271,7 @@ class Watcher:
                 self._stalled(rank, f"{rank.phase} took too long: a rank on another machine did not come (FLAGS_rpc_deadline)")
             return
         rank.stopped_since = rank.stopped_since or now
-        limit = PART_OF_DEADLINE * min(1e9, max(one.deadline_s for one in self.ranks.values()))
+        limit = PART_OF_DEADLINE * max(one.deadline_s for one in self.ranks.values())
         if now - rank.stopped_since > limit:
             self._stalled(rank, f"this process was stopped by a signal (SIGSTOP) {limit:.1f} s ago, and the others wait for "
                                 f"it (FLAGS_rpc_deadline sets it in ms)")

@@ -117,6 +117,14 @@ def test_where_python_cannot_run_the_signal_ends_a_rank_with_the_same_code(machi
     assert here.codes() == [5, -signal.SIGKILL] and watcher.END_AT_ONCE == 5
 
 
+@pytest.mark.parametrize("junk", (b"junk", b"name\tx", b"name\tx\ty", b"\xff\xfe\t\t1", b"a\tb\tc\td"))
+def test_what_a_rank_cannot_mean_is_passed_over(machine, junk):
+    here = machine(1)
+    here.does(0, f"os.write(lifeline._line, {junk!r}); lifeline.say_bye()")
+    here.watch()
+    assert here.codes() == [0] and not here.said
+
+
 def test_a_rank_that_goes_on_in_time_is_not_named(machine):
     here = machine(2)
     here.does(0, "import time; time.sleep(1.5); lifeline.say_bye()")
