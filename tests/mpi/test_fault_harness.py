@@ -38,11 +38,12 @@ BY_LAUNCHER = "fleet_mpi: rank 2 on a was killed by signal 9 (SIGKILL)\n"
 OF_ANOTHER = "fleet_mpi: rank 1 (worker 0, host a, step 3): Stalled: no answer from server 0 (rank 0, host a)\n"
 OF_BOTH = "fleet_mpi: rank 0 (worker 0, host a): Stalled: the transfer with worker 1 (rank 2), worker 0 (rank 1)\n"
 BY_OPEN_MPI = "prterun noticed that process rank 2 with PID 29463 on node a exited on\nsignal 9 (Killed).\n"
+HEADING = "fleet_mpi: rank 0 (server 0) on a fails; the last words in log/serverlog.0:\n    "
 NOISE = "fleet_mpi: the job ended with code 4; what ranks wrote is in log\n  Process rank 1 prints this\n"
 
 
 @pytest.mark.parametrize("text, who, role", (
-    (OWN, naming.RIGHT, True), (BY_SERVER, naming.RIGHT, True), (BY_LAUNCHER, naming.RIGHT, False),
+    (OWN, naming.RIGHT, True), (HEADING + BY_SERVER, naming.RIGHT, True), (BY_SERVER, naming.RIGHT, True), (BY_LAUNCHER, naming.RIGHT, False),
     (f"    {OWN}{NOISE}", naming.RIGHT, True), (BY_OPEN_MPI, naming.RIGHT, False), (NOISE, naming.NOBODY, False),
     (OF_ANOTHER, naming.WRONG, False), (BY_SERVER + OF_ANOTHER, naming.WRONG, True), (OF_BOTH, naming.SEVERAL, False),
     (OF_ANOTHER + BY_OPEN_MPI, naming.WRONG, False), (OWN.replace("worker 1", "worker 11"), naming.RIGHT, False)))
@@ -106,7 +107,8 @@ SEEN = {"right": naming.Blame(naming.RIGHT, True, ()), "rank": naming.Blame(nami
     ({"fault": "stop"}, 11.1, 5, "right", ["late"]),
     ({"fault": "sys.exit(0)"}, 1, 0, "nobody", []),
     ({"fault": "sys.exit(0)"}, 1, 0, "wrong", ["blames wrong"]),
-    ({"fault": "sys.exit(0)", "phase": "save"}, 1, 0, "nobody", ["code 0", "nobody named"]),
+    ({"fault": "sys.exit(0)", "phase": "save"}, 1, 0, "nobody", []),
+    ({"fault": "sys.exit(0)", "phase": "save", "role": "first worker"}, 1, 0, "nobody", ["code 0", "nobody named"]),
     ({"fault": "sys.exit(0)", "mode": "fast"}, 1, 0, "nobody", ["code 0", "nobody named"]),
     ({"role": "launcher"}, 1, -9, "nobody", [])))
 def test_what_is_wrong(change, seconds, code, seen, wrong):

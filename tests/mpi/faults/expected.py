@@ -40,12 +40,14 @@ def expected(trial, deadline_s):
 def _rows(trial):
     fault, phase, ours = trial.fault, trial.phase, trial.launcher != "mpirun"
     worker = trial.role != "server"
+    others_save = phase == "save" and trial.role == "last worker"  # worker 0 does, while this one trains
     return (
         (trial.role == "launcher", {-9} if fault == "kill" else {143}, NOBODY),
         # A script that ends in order has not failed.
         (fault == "sys.exit(0)" and phase in ENDS, {0}, NOBODY),
         # A worker that has no more data leaves; servers end with the last worker. Not from within a save.
-        (fault == "sys.exit(0)" and worker and trial.mode in SERVED and phase in ("first step", "step", "alone"), {0}, NOBODY),
+        (fault == "sys.exit(0)" and worker and trial.mode in SERVED and (phase in ("first step", "step", "alone") or others_save),
+         {0}, NOBODY),
         (fault == "sys.exit(0)", NOT_ZERO, ROLE),
         # Done, but without MPI_Finalize: an MPI may call that a failure.
         (fault == "os._exit(0)" and phase in ENDS, ANY, ROLE),

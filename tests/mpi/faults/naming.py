@@ -9,6 +9,7 @@ from typing import NamedTuple
 _SENTENCE = re.compile(r"^\s*fleet_mpi: (?=.*\brank \d)(.*)$", re.M)
 _SPEAKER = re.compile(r"rank (\d+) \([^)]*\): ")
 _RANK = re.compile(r"\brank (\d+)\b")
+_HEADING = re.compile(r" fails; (the last words in|its log is) ")  # a sentence of that rank, which may blame another, follows
 _BY_MPIRUN = re.compile(r"process rank (\d+) with PID|Process name: \[.*?,(\d+)\]|\bRANK (\d+) PID")
 
 RIGHT, NOBODY, SEVERAL, WRONG = "right", "nobody", "several", "wrong"
@@ -24,7 +25,7 @@ class Blame(NamedTuple):
 
 def blame(text, rank, name):
     """Whether what was written blames this rank, called ``name`` once it has joined, and no other."""
-    said = tuple(dict.fromkeys(match[1] for match in _SENTENCE.finditer(text)))
+    said = tuple(dict.fromkeys(match[1] for match in _SENTENCE.finditer(text) if not _HEADING.search(match[1])))
     blamed = [blamed_by(sentence) for sentence in said] or [set(_named_by_mpirun(text))]
     everybody = set().union(*blamed)
     if not everybody:
