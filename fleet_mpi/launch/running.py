@@ -189,7 +189,7 @@ def cause(ending, folder):
     """Why a job failed, where no rank has said it: a rank that vanished, else mpirun's own words; nothing of others."""
     if not ending.code or ending.ended_by is not None or ending.named:
         return ""
-    vanished = read_note(folder, VANISHED) if first_code(folder) is None else None
+    vanished = read_note(folder, VANISHED)
     return f"{vanished}\n" if vanished else ending.boxes
 
 

@@ -36,10 +36,9 @@ def listen(address, count):
 def _start(listener, count):
     line = settings.get("PMI_FD")
     passed = [number for number in (listener, line) if number >= 0]
-    reports_ends = not os.environ.get(watcher.NOTES)  # else a parent of each rank does (launch/watched.py)
     # A session of its own: signals to the ranks' group are not meant for it.
     child = subprocess.Popen(
-        [sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line), str(int(reports_ends))],
+        [sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=passed, start_new_session=True)
     child.returncode = 0  # it outlives this process on purpose, and is not waited for
 

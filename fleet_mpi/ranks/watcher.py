@@ -19,8 +19,9 @@ import sys
 import time
 
 STALLED, PEER_LOST = 5, 4  # exit codes, as in errors.py
-# Our launcher's variable for the folder of its notes, and the note of the first failure's code (launch/notes.py).
-NOTES, FIRST_FAILURE = "FLEET_MPI_LAUNCH_DIR", "first_to_fail"
+# Our launcher's variable for the folder of its notes, the note of the first failure's code, and that of a sentence which
+# the launcher says if nobody else has named a rank (launch/notes.py).
+NOTES, FIRST_FAILURE, VANISHED = "FLEET_MPI_LAUNCH_DIR", "first_to_fail", "vanished"
 # The number is the exit code that it leads to: a rank takes it with C's _exit, also where Python cannot run.
 END_AT_ONCE = signal.SIGTRAP
 LOOK_EVERY_S = 0.1
@@ -134,12 +135,11 @@ def _handle(pid):
 class Watcher:
     """Watches ``count`` ranks that connect to a listening socket.
 
-    ``launcher_line`` is the file descriptor to MPICH's mpirun, or -1. ``reports_ends``: whether to name ranks that end
-    without a word, where the launcher does not.
+    ``launcher_line`` is the file descriptor to MPICH's mpirun, or -1.
     """
 
-    def __init__(self, listener, count, launcher_line=-1, reports_ends=True, write=None):
-        self.listener, self.count, self.launcher_line, self.reports_ends = listener, count, launcher_line, reports_ends
+    def __init__(self, listener, count, launcher_line=-1, write=None):
+        self.listener, self.count, self.launcher_line, self.reports_ends = listener, count, launcher_line, True
         self.write = write or (lambda text: os.write(2, text.encode()))
         self.ranks, self.ended, self.came = {}, [], 0
         self.began = self.looked = time.monotonic()
@@ -229,7 +229,6 @@ class Watcher:
         self.ended.append(rank)
         # MPI_Init waits for it for ever.
         rank.left_early = rank.bye == "in order" and any(other.phase for other in self.ranks.values())
-        self.reports_ends |= rank.left_early  # no launcher would know
         if rank.is_lost() and self.lost_at is None:
             self.lost_at = time.monotonic()
             for other in list(self.ranks.values())[:1]:
@@ -287,7 +286,14 @@ class Watcher:
         # A launcher ends the others by signals: one that left by itself was the cause, whatever came first.
         lost.sort(key=lambda rank: bool(rank.status & 0x7F))
         if lost and (lost[0].left_early or not self._launcher_did(lost)):
-            self.write(f"fleet_mpi: {lost[0].name} {lost[0].how_it_ended()}\n")
+            self._say_unless_launcher_does(f"fleet_mpi: {lost[0].name} {lost[0].how_it_ended()}")
+
+    def _say_unless_launcher_does(self, sentence):
+        """Under our launcher a parent of each rank tells how it ended (launch/watched.py), if it still lives itself."""
+        if os.environ.get(NOTES):
+            _leave_note(VANISHED, sentence)
+        else:
+            self.write(sentence + "\n")
 
     def _launcher_did(self, lost):
         """Whether mpirun is ending these ranks, for a reason that it or another rank has told."""
@@ -299,7 +305,7 @@ class Watcher:
     def end(self, code, culprit=None):
         """End the ranks of this machine, and with them the job: by mpirun or by asking, then by force."""
         self.reports_ends = False
-        _leave_note(code)
+        _leave_note(FIRST_FAILURE, str(code))
         others = [rank for rank in self.ranks.values() if rank is not culprit]
         # MPICH's mpirun mixes the codes of ranks that end by themselves; told to abort, it ends with the one it is told.
         has_line = self.launcher_line >= 0
@@ -328,21 +334,21 @@ class Watcher:
         return not self.ranks
 
 
-def _leave_note(code):
-    """Tell our launcher, if it is there, that this is the job's code and that its cause was said."""
+def _leave_note(name, text):
+    """Tell our launcher, if it is there; the first note of a name counts."""
     folder = os.environ.get(NOTES)
     if folder:
         try:
-            with open(os.path.join(folder, f"{FIRST_FAILURE}.watcher"), "w") as file:
-                file.write(str(code))
-            os.link(file.name, os.path.join(folder, FIRST_FAILURE))
+            with open(os.path.join(folder, f"{name}.watcher"), "w") as file:
+                file.write(text)
+            os.link(file.name, os.path.join(folder, name))
         except OSError:
             pass  # a rank was quicker, or the folder is on another machine
 
 
-def main(listener, count, launcher_line, reports_ends):
+def main(listener, count, launcher_line):
     """Watch the ranks of this machine; the arguments are numbers as text."""
-    Watcher(socket.socket(fileno=int(listener)), int(count), int(launcher_line), reports_ends == "1").run()
+    Watcher(socket.socket(fileno=int(listener)), int(count), int(launcher_line)).run()
 
 
 if __name__ == "__main__":

@@ -206,12 +206,15 @@ def test_before_all_have_come_somebody_else_may_be_the_cause(machine):
     assert not here.said
 
 
-def test_under_our_launcher_ends_are_reported_by_it(machine):
-    here = machine(2, reports_ends=False)
+def test_our_launcher_gets_the_sentence_in_case_that_nobody_says_it(machine, monkeypatch, tmp_path):
+    monkeypatch.setenv(notes.FOLDER, str(tmp_path))
+    here = machine(2)
     here.does(0, LEAVE)
     here.does(1, "os._exit(7)")
     here.watch()
     assert not here.said
+    assert notes.read_note(tmp_path, notes.VANISHED) == ("fleet_mpi: rank 1 (host h) ended with exit code 7 and without a "
+                                                         "word (os._exit?)")
 
 
 def test_our_launcher_is_told_the_code_so_that_it_blames_nobody_else(machine, monkeypatch, tmp_path):
