@@ -55,9 +55,7 @@ def world():
         comm = _start_mpi()
         _world = World(comm.rank, comm.size, comm)
         guard()
-        # In the reverse order: what is given first comes last.
-        at_exit(_end_mpi)
-        at_exit(in_flight.settle)
+        at_exit(in_flight.settle)  # the first one given: the last thing before MPI_Finalize
         _refuse_singletons(comm.size)
     return _world
 
@@ -208,7 +206,9 @@ class Cluster:
 
 def _joined(here, record):
     """Exchange the records, and make what follows from them; all ranks refuse the same faults."""
+    _offer_watcher()  # where the script has started MPI itself, before
     data = meeting.meet(here.comm, roster.encode(record), "joining the job", "rank {}".format, _JOIN_CURE)
+    _connect_to_watcher()
     try:
         members, warnings = roster.arrange([roster.decode(one, rank) for rank, one in enumerate(data)])
     except FleetError as error:
@@ -284,25 +284,26 @@ def _wait_until_all_ranks_have_started_mpi():
             mark.close()
 
 
-def _end_mpi():
-    # By a call, not by mpi4py's own at the end of the interpreter: only a rank that has come through it ends in order.
-    from mpi4py import MPI
-    if not MPI.Is_finalized():
-        MPI.Finalize()
-
-
 def _meet_neighbours():
     """Wait for the ranks of this machine, and connect to its watcher; the first one starts it before it shows itself."""
+    _offer_watcher()
+    mark = arriving.meet_neighbours(meeting.deadline_s())
+    _connect_to_watcher()
+    return mark
+
+
+def _offer_watcher():
+    """The first rank's of a machine: start its watcher, before the others come to know that this rank is here."""
     known = arriving.neighbours() if started_together()[0] > 1 else None
-    if known is None:
-        return arriving.meet_neighbours(meeting.deadline_s())
-    if known.number == 0:
+    if known is not None and known.number == 0 and not lifeline.is_connected():
         lifeline.listen(known.address("watcher"), known.count)
         lifeline.connect(known.address("watcher"), _own_name(), meeting.deadline_s())
-    mark = arriving.meet_neighbours(meeting.deadline_s())
-    if known.number:
+
+
+def _connect_to_watcher():
+    known = arriving.neighbours() if started_together()[0] > 1 else None
+    if known is not None and known.number and not lifeline.is_connected():
         lifeline.connect(known.address("watcher"), _own_name(), meeting.deadline_s())
-    return mark
 
 
 def _refuse_singletons(size):

@@ -8,9 +8,12 @@ import re
 
 _RULE = re.compile(rb"\n?(-{50,}|={50,})\n")
 _MAY_BECOME_A_RULE = re.compile(rb"\n?(-+|=+)\Z")
-# The first line within a box of mpirun; tables of a script have others.
-_KNOWN = re.compile(rb"=   BAD TERMINATION|.*(?:prterun|mpirun|mpiexec|PMIx|PRTE|Open MPI)|MPI_ABORT was|A daemon |"
-                    rb"There are not enough|Sorry!|A system call failed|An internal error|Failed to ")
+# How the first line within a box of mpirun begins; what a script frames begins otherwise, even if it names mpirun.
+_KNOWN = re.compile(rb"=   BAD TERMINATION|(?:prterun|mpirun|mpiexec) (?:detected|noticed|has|was|is|could|cannot)\b|"
+                    rb"(?:PRTE|ORTE|The PMIx|Open MPI) (?:has|was|is|could|cannot|tried|server|failed)\b|MPI_ABORT was|"
+                    rb"Primary job|A daemon \(|There are not enough slots|Sorry!  You|A system call failed|"
+                    rb"An internal error")
+_LONGEST_BOX = 1 << 13  # what is not closed by then is no box: it must not be held back
 _END = re.compile(rb"^(-{50,}|={50,})\n", re.M)
 _LINE = re.compile(rb"(?:\[(?:mpiexec|proxy:)[^]\n]*\] |\[[^]\s]+:\d+\] (?:PMIX ERROR|plm:|\*\*\*)|"
                    rb"YOUR APPLICATION TERMINATED WITH|This typically refers to a problem|Please see the FAQ page|"
@@ -66,4 +69,6 @@ class Boxes:
         if not _KNOWN.match(data, rule.end()):
             return 0
         end = _END.search(data, rule.end())
-        return end.end() if end else None
+        if end is None:
+            return None if len(data) < _LONGEST_BOX else 0
+        return end.end()

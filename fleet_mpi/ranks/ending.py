@@ -250,7 +250,7 @@ def _at_end():
             shown = error
             fail(error, lambda: sys.__excepthook__(type(shown), shown, shown.__traceback__))
     report.tell(report.ENDS)
-    lifeline.say_bye()
+    lifeline.say_bye("in order", _watch.agreed)
 
 
 # A process that a script forks off is no rank: its end is not the job's.

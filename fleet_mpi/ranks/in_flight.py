@@ -50,8 +50,8 @@ def _keep(kept, request):
     if _is_late:
         _keep_for_ever(request)
         return
-    kept[:] = [one for one in kept if not one.Test()]
     kept.append(request)
+    kept[:] = [one for one in kept if not one.Test()]
 
 
 def settle():

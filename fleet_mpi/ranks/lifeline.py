@@ -18,29 +18,25 @@ import threading
 from fleet_mpi import settings
 from fleet_mpi.ranks import watcher
 
+_ANSWERING_S = 10  # for the watcher, which has to start
 _line = -1  # the file descriptor; no socket object, which the end of the interpreter would close before MPI_Finalize
 
 
 def listen(address, count):
-    """The first rank's: start the watcher of ``count`` ranks, to be met at this address; returns whether it could."""
-    try:
+    """The first rank's: start the watcher of ``count`` ranks, to be met at this address."""
+    with contextlib.suppress(OSError):  # no more processes allowed here, say: deadlines remain
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(address)
             listener.listen(count)
             _start(listener.fileno(), count)
-    except OSError:
-        return False  # no more processes allowed here, say: deadlines remain
-    return True
 
 
 def _start(listener, count):
     line = settings.get("PMI_FD")
     passed = [number for number in (listener, line) if number >= 0]
-    # A session of its own: signals to the ranks' group are not meant for it.
-    child = subprocess.Popen(
-        [sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=passed, start_new_session=True)
-    child.returncode = 0  # it outlives this process on purpose, and is not waited for
+    # The process that is waited for leaves the watcher behind at once: a script may wait for all of its own children.
+    subprocess.run([sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line)],
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=passed)
 
 
 def connect(address, name, deadline_s):
@@ -48,13 +44,16 @@ def connect(address, name, deadline_s):
     global _line
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
+        connection.settimeout(_ANSWERING_S)
         connection.connect(address)
         _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        is_watched = user == os.getuid() and connection.recv(64) == watcher.WATCHING
     except OSError:
-        user = -1
-    if user != os.getuid():  # nobody is there, or another user took the name
+        is_watched = False
+    if not is_watched:  # nobody is there, another user took the name, or the watcher has all of its ranks
         connection.close()
         return
+    connection.settimeout(None)
     _line = connection.detach()
     rename(name, deadline_s)
     _end_at_once_by_signal()
@@ -81,9 +80,9 @@ def phase(what, seconds):
         _tell("phase", "", 0)
 
 
-def say_bye(how="in order"):
-    """This process is about to end; "reported": it has said why it fails."""
-    _tell("bye", how, 0)
+def say_bye(how="in order", code=0):
+    """This process is about to end, with this exit code; "reported": it has said why it fails."""
+    _tell("bye", how, code)
 
 
 def _tell(kind, text, number):

@@ -7,15 +7,16 @@ it ends in order: who leaves by ``os._exit(0)`` has code 0 too.
 import atexit
 import os
 
-_LINE = "FLEET_MPI_LAUNCH_REPORT"  # the file to write to
+# The file to write to. Taken out of the environment: the number means another file, or none, in processes that a rank starts.
+_LINE = os.environ.pop("FLEET_MPI_LAUNCH_REPORT", "")
 JOINED, FAILS, ENDS = "joined", "fails", "ends"
 
 
 def tell(word, about=""):
     """Write one line to the watcher."""
     try:
-        os.write(int(os.environ[_LINE]), f"{word} {about}".rstrip().encode() + b"\n")
-    except (KeyError, ValueError, OSError):
+        os.write(int(_LINE), f"{word} {about}".rstrip().encode() + b"\n")
+    except (ValueError, OSError):
         pass  # not started by our launcher
 
 

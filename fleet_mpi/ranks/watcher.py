@@ -6,8 +6,8 @@ stopped or has ended; it names that rank in one sentence and ends the job. The f
 (``lifeline``), before MPI starts; it ends with the last rank. Needs the standard library only, and knows no MPI.
 
 Ranks are connected by a socket that keeps packets apart. A rank sends ``name`` (who it is, its deadline in seconds),
-``phase`` (what it is in, and the seconds that may take; empty: nothing), and ``bye`` (``in order``, or ``reported``: it
-has said itself why not). The watcher sends ``end`` with the exit code, or 0: flush what is written, mpirun ends the job.
+``phase`` (what it is in, and the seconds that may take; empty: nothing), and ``bye`` (``in order``, with the exit code
+it will have, or ``reported``: it has said itself why not). The watcher answers ``watching``, and may send ``end`` with the exit code, or 0: flush what is written, mpirun ends the job.
 """
 
 import os
@@ -22,6 +22,7 @@ STALLED, PEER_LOST = 5, 4  # exit codes, as in errors.py
 # Our launcher's variable for the folder of its notes, the note of the first failure's code, and that of a sentence which
 # the launcher says if nobody else has named a rank (launch/notes.py).
 NOTES, FIRST_FAILURE, VANISHED = "FLEET_MPI_LAUNCH_DIR", "first_to_fail", "vanished"
+WATCHING = b"watching"
 # The number is the exit code that it leads to: a rank takes it with C's _exit, also where Python cannot run.
 END_AT_ONCE = signal.SIGTRAP
 LOOK_EVERY_S = 0.1
@@ -49,7 +50,7 @@ class Rank:
         self.handle = _handle(self.pid)
         self.name, self.deadline_s, self.is_known = f"process {self.pid}", 0.0, False
         self.phase, self.phase_ends = "", None
-        self.bye, self.stopped_since, self.status = "", None, 0
+        self.bye, self.code, self.stopped_since, self.status = "", 0, None, 0
         self.segments, self.left_early = set(), False
 
     def take(self, packet):
@@ -65,7 +66,7 @@ class Rank:
         elif kind == "phase":
             self.phase, self.phase_ends = text, time.monotonic() + seconds if text else None
         elif kind == "bye":
-            self.bye = text
+            self.bye, self.code = text, int(seconds)
 
     def is_stopped(self):
         """Whether a signal has stopped the process."""
@@ -95,7 +96,7 @@ class Rank:
 
     def is_lost(self):
         """Whether a process that has ended was not meant to, and could not say so."""
-        return not self.bye or self.left_early or self.bye != "reported" and self.status & 0x7F
+        return not self.bye or self.left_early or self.bye != "reported" and self.status not in (0, self.code << 8)
 
     def order(self, code):
         """Ask the process to end with this code; 0: to flush what it has written."""
@@ -140,7 +141,7 @@ class Watcher:
 
     def __init__(self, listener, count, launcher_line=-1, write=None):
         self.listener, self.count, self.launcher_line, self.reports_ends = listener, count, launcher_line, True
-        self.write = write or (lambda text: os.write(2, text.encode()))
+        self.write = write or _write
         self.ranks, self.ended, self.came = {}, [], 0
         self.began = self.looked = time.monotonic()
         self.lost_at = None
@@ -189,7 +190,10 @@ class Watcher:
     def _accept(self):
         connection, _ = self.listener.accept()
         try:
+            if self.came >= self.count:
+                raise ConnectionRefusedError("all ranks are here: this is a process that one of them has started")
             rank = Rank(connection)
+            connection.send(WATCHING)
         except OSError:
             connection.close()  # somebody else's, or in a world of processes that is not ours
             return
@@ -267,7 +271,7 @@ class Watcher:
         if not is_stopped:
             rank.stopped_since = None
             if rank.phase_ends is not None and now > rank.phase_ends:
-                self._stalled(rank, f"{rank.phase} took too long: a rank on another machine did not come (FLAGS_rpc_deadline)")
+                self._stalled(rank, f"{rank.phase} took too long: a rank did not come (FLAGS_rpc_deadline)")
             return
         rank.stopped_since = rank.stopped_since or now
         limit = PART_OF_DEADLINE * max(one.deadline_s for one in self.ranks.values())
@@ -276,7 +280,9 @@ class Watcher:
                                 f"it (FLAGS_rpc_deadline sets it in ms)")
 
     def _stalled(self, rank, why):
-        self.write(f"fleet_mpi: {rank.name}: Stalled: {why}\n")
+        sentence = f"fleet_mpi: {rank.name}: Stalled: {why}"
+        _leave_note(VANISHED, sentence)  # the output of this process ends with the first rank's
+        self.write(sentence + "\n")
         self.end(STALLED, rank)
 
     def _report_loss(self):
@@ -285,6 +291,9 @@ class Watcher:
         lost = [rank for rank in self.ended if rank.is_lost() and rank.is_known]
         # A launcher ends the others by signals: one that left by itself was the cause, whatever came first.
         lost.sort(key=lambda rank: bool(rank.status & 0x7F))
+        first, *later = self.ended
+        if first.bye == "in order" and not first.status and later and all(rank.status & 0x7F for rank in later):
+            lost.insert(0, first)  # it said so, and left before MPI_Finalize
         if lost and (lost[0].left_early or not self._launcher_did(lost)):
             self._say_unless_launcher_does(f"fleet_mpi: {lost[0].name} {lost[0].how_it_ended()}")
 
@@ -313,10 +322,13 @@ class Watcher:
             rank.order(0 if has_line else code)
         if has_line and not self._wait_for_ends(FLUSH_S):
             self._tell_launcher(code)
-        for number, ranks in ((END_AT_ONCE, others), (signal.SIGKILL, [*others, *([culprit] if culprit else [])])):
+        everybody = [*others, *([culprit] if culprit else [])]
+        # A stopped process takes its signals when it goes on.
+        for numbers in ((END_AT_ONCE, signal.SIGCONT), (signal.SIGKILL,)):
             if not self._wait_for_ends(ACT_S):
-                for rank in ranks:
-                    rank.send(number)
+                for rank in everybody:
+                    for number in numbers:
+                        rank.send(number)
         self._wait_for_ends(KILLED_S)
         sys.exit(0)
 
@@ -332,6 +344,13 @@ class Watcher:
         while self.ranks and time.monotonic() < until:
             self._take_in(0.02)
         return not self.ranks
+
+
+def _write(text):
+    try:
+        os.write(2, text.encode())
+    except OSError:
+        pass  # nobody reads it any more
 
 
 def _leave_note(name, text):
@@ -352,4 +371,8 @@ def main(listener, count, launcher_line):
 
 
 if __name__ == "__main__":
+    # No child of the rank that starts it, and in a session of its own: signals to the ranks are not meant for it.
+    if os.fork():
+        os._exit(0)
+    os.setsid()
     main(*sys.argv[1:])

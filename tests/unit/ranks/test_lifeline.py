@@ -32,4 +32,15 @@ def test_a_name_that_another_user_took_is_not_believed(monkeypatch):
 def test_where_the_name_is_taken_no_watcher_is_started():
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(ADDRESS)
-        assert not lifeline.listen(ADDRESS, 2)
+        lifeline.listen(ADDRESS, 2)
+        lifeline.connect(ADDRESS, "rank 0", 1.0)
+        assert not lifeline.is_connected()
+
+
+def test_a_watcher_that_does_not_answer_is_none(monkeypatch):
+    monkeypatch.setattr(lifeline, "_ANSWERING_S", 0.1)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(ADDRESS)
+        listener.listen(1)
+        lifeline.connect(ADDRESS, "rank 0", 1.0)
+        assert not lifeline.is_connected()

@@ -23,7 +23,7 @@ RANK = textwrap.dedent("""
     import os, sys, threading
     from fleet_mpi.ranks import lifeline
     lifeline.connect("\\0" + sys.argv[1], sys.argv[2], float(sys.argv[3]))
-    print("connected", flush=True)
+    print("connected" if lifeline.is_connected() else "alone", flush=True)
     exec(sys.stdin.readline())
     """)
 
@@ -41,6 +41,8 @@ class Machine:
         self.ranks = [subprocess.Popen([sys.executable, "-c", RANK, self.address[1:], f"rank {number} (host h)", str(DEADLINE_S)],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                       for number in range(count)]
+        while self.watcher.came < count:
+            self.watcher.turn(0.02)
         for rank in self.ranks:
             assert rank.stdout.readline() == "connected\n"
 
@@ -106,7 +108,7 @@ def test_a_stopped_rank_is_named_and_all_end_with_the_code_of_a_stall(machine):
     here.watch()
     assert time.monotonic() - began < DEADLINE_S + 5
     assert len(here.said) == 1 and here.said[0].startswith("fleet_mpi: rank 1 (host h): Stalled: this process was stopped")
-    assert here.codes() == [5, -signal.SIGKILL, 5]
+    assert here.codes() == [5, 5, 5]
 
 
 def test_where_python_cannot_run_the_signal_ends_a_rank_with_the_same_code(machine):
@@ -114,7 +116,7 @@ def test_where_python_cannot_run_the_signal_ends_a_rank_with_the_same_code(machi
     here.does(0, "import ctypes; ctypes.PyDLL(None).sleep(60)")  # holds the interpreter's lock, as MPI_Init does
     here.does(1, "import signal; os.kill(os.getpid(), signal.SIGSTOP)")
     here.watch()
-    assert here.codes() == [5, -signal.SIGKILL] and watcher.END_AT_ONCE == 5
+    assert here.codes() == [5, 5] and watcher.END_AT_ONCE == 5
 
 
 @pytest.mark.parametrize("junk", (b"junk", b"name\tx", b"name\tx\ty", b"\xff\xfe\t\t1", b"a\tb\tc\td"))
@@ -189,6 +191,57 @@ def test_a_rank_that_has_reported_its_failure_is_not_reported_again(machine):
     assert not here.said
 
 
+def test_a_rank_that_said_it_ends_and_left_before_mpi_finalize_is_named(machine):
+    here = machine(3)
+    here.does(0, "lifeline.say_bye(); os._exit(0)")
+    os.waitid(os.P_PID, here.ranks[0].pid, os.WEXITED | os.WNOWAIT)
+    for number in (1, 2):   # wait for it in MPI_Finalize, and are killed by mpirun
+        here.does(number, "lifeline.say_bye(); os.kill(os.getpid(), 9)")
+    here.watch()
+    assert here.said == ["fleet_mpi: rank 0 (host h) ended without a word (killed, or os._exit)\n"]
+
+
+def test_an_exit_code_that_all_agreed_on_is_an_end_in_order(machine):
+    here = machine(1)
+    here.does(0, "lifeline.say_bye('in order', 75); os._exit(75)")
+    here.watch()
+    assert not here.said
+
+
+def test_another_exit_code_than_it_said_is_not(machine):
+    here = machine(1)
+    here.does(0, "lifeline.say_bye(); os._exit(7)")
+    here.watch()
+    assert here.said == ["fleet_mpi: rank 0 (host h) ended with exit code 7 and without a word (os._exit?)\n"]
+
+
+def test_a_process_that_a_rank_starts_is_no_rank(machine):
+    here = machine(1)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(here.address)
+    here.does(0, "import time; time.sleep(0.5); lifeline.say_bye()")
+    here.watch()
+    assert connection.recv(64) == b"" and here.codes() == [0] and not here.said
+    connection.close()
+
+
+def test_the_watcher_goes_on_where_nobody_reads_what_it_says(machine, monkeypatch):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    kept = os.dup(2)
+    here = machine(2)
+    here.watcher.write = watcher._write
+    here.does(0, SLEEP)
+    here.does(1, "import signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    os.dup2(theirs, 2)
+    try:
+        here.watch()
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept), os.close(theirs)
+    assert here.codes() == [5, 5]
+
+
 def test_ranks_that_a_launcher_ends_together_are_not_named(machine):
     here = machine(2)
     for rank in here.ranks:
@@ -231,7 +284,7 @@ def test_a_phase_that_takes_too_long_ends_the_job(machine):
     here.does(0, "import ctypes; here = lifeline.phase('MPI_Init', 0.3); here.__enter__(); ctypes.PyDLL(None).sleep(60)")
     here.watch()
     assert here.said[0].startswith("fleet_mpi: rank 0 (host h): Stalled: MPI_Init took too long")
-    assert here.codes() == [-signal.SIGKILL]
+    assert here.codes() == [5]
 
 
 def test_a_rank_that_ends_in_order_while_another_starts_mpi_is_named(machine):
