@@ -11,6 +11,7 @@ import pytest
 from fleet_mpi import cluster, settings
 from fleet_mpi.cluster import Cluster, Member
 from fleet_mpi.errors import EnvironmentProblem, UsageError
+from fleet_mpi.launch.mpirun import MPICH, find_mpirun
 from fleet_mpi.ranks import ending
 
 ROOT = Path(__file__).parents[2]
@@ -157,3 +158,16 @@ def test_a_described_job_begun_by_hand_exits_with_3():
         capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert ended.returncode == 3 and ended.stdout == ""
     assert len(ended.stderr.splitlines()[-1].split(" : ")) == 3
+
+
+@pytest.mark.parametrize("variable", ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))
+def test_processes_that_see_only_themselves_are_not_taken_for_separate_jobs(variable):
+    """In a process of its own: it starts MPI, unless the launcher is known to be another MPI's."""
+    program = "from fleet_mpi.fleet.facade import CollectiveFleet; CollectiveFleet().init(); print('trains alone')"
+    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60,
+                           env={**os.environ, "PYTHONPATH": str(ROOT), variable: "4"})
+    assert (ended.returncode, ended.stdout) == (3, "")
+    if find_mpirun().family == MPICH and variable.startswith("OMPI_"):
+        assert "they do not belong together" in ended.stderr
+    else:
+        assert f"4 processes were started together ({variable}), but MPI sees a world of 1" in ended.stderr

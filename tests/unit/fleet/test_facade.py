@@ -1,8 +1,5 @@
 """The fleets of 1.x: one process is worker 0 of 1, more are refused, and a script's whole story works."""
 
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -74,16 +71,6 @@ def test_a_strategy_of_the_wrong_kind_is_refused():
 def test_processes_begun_by_hand_are_refused_with_the_command_that_begins_them_together(role):
     with pytest.raises(EnvironmentProblem, match="it was started alone(.|\n)*mpirun.* -np 1 .* : -np 1 "):
         TranspilerFleet().init(role)
-
-
-@pytest.mark.parametrize("variable", ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"))
-def test_processes_that_see_only_themselves_are_not_taken_for_separate_jobs(variable):
-    """In a process of its own: it starts MPI."""
-    program = "from fleet_mpi.fleet.facade import CollectiveFleet; CollectiveFleet().init(); print('trains alone')"
-    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60,
-                           env={**os.environ, variable: "4"})
-    assert (ended.returncode, ended.stdout) == (3, "")
-    assert f"4 processes were started together ({variable}), but MPI sees a world of 1" in ended.stderr
 
 
 def test_servers_of_one_worker_have_nothing_to_do(capsys):

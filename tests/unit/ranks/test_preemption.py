@@ -14,6 +14,12 @@ from fleet_mpi.ranks.preemption import Agreement
 named = "worker {}".format
 
 
+@pytest.fixture(autouse=True)
+def no_long_goodbyes(monkeypatch):
+    """Who does not come for a last word is not waited for as long as in a job."""
+    monkeypatch.setattr(preemption, "_LAST_WORDS_S", 0.3)
+
+
 @pytest.fixture
 def watched():
     """Signals ask, for the time of the test."""
