@@ -246,7 +246,8 @@ def test_other_ranks_are_silent(said):
     assert said({**STEP, "SLURM_PROCID": "1", "PMI_RANK": "1"}, Heard(facts(1), met=[], rank=1))[:2] == (0, "")
 
 
-def test_of_singletons_the_one_that_slurm_calls_0_prints(said):
+def test_of_singletons_the_one_that_slurm_calls_0_prints(said, monkeypatch):
+    monkeypatch.delenv("OMPI_MCA_btl", raising=False)
     code, out, commands = said({**STEP, "SLURM_PROCID": "0"}, apart().heard)
     assert code == 3 and states(out)["ranks meet"] == "fail"
     assert "process 0 on here, started by srun --mpi=none, one of 2 that were started together" in out.splitlines()[0]

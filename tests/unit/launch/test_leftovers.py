@@ -45,7 +45,8 @@ def test_what_a_process_below_has_mapped_is_noted_and_swept_after_its_end(segmen
 
 
 def test_a_segment_of_another_job_stays(segment, tmp_path):
-    assert leftovers.note(os.getpid(), tmp_path) == set() and leftovers.sweep(tmp_path) == []
+    assert segment not in leftovers.note(os.getpid(), tmp_path)  # tests may have started MPI in this process
+    leftovers.sweep(tmp_path)
     assert os.path.exists(os.path.join(leftovers.MEMORY, segment))
 
 
