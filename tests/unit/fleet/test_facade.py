@@ -1,6 +1,5 @@
 """The fleets of 1.x: one process is worker 0 of 1, more are refused, and a script's whole story works."""
 
-
 import pytest
 
 from fleet_mpi import notices, settings
