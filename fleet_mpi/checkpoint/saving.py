@@ -12,7 +12,7 @@ from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
 from fleet_mpi.checkpoint.saved_files import SavedFiles
 from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
-from fleet_mpi.errors import UsageError
+from fleet_mpi.errors import CheckpointMissing, UsageError
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.scope import global_scope
 
@@ -168,7 +168,10 @@ def _distribution(main_program):
 def _is_written(dirname, filename, distribution, kept):
     """Whether a folder has all that is not the servers' of a program."""
     own = [name for name in choose(distribution.origin, None, is_persistable) if name not in kept]
-    files = SavedFiles(dirname)
+    try:
+        files = SavedFiles(dirname)
+    except CheckpointMissing:
+        return False  # the folder itself is still to be made
     return all(files.has(name) for name in ([filename] if filename else own))
 
 
