@@ -10,7 +10,7 @@ FOLDER = "FLEET_MPI_LAUNCH_DIR"  # the variable that names the folder
 BEGAN = "began"                  # a rank was started at all
 FIRST = "first_to_fail"          # the code that the first rank that failed ended with
 SPOKE = "first_to_speak"         # the sentence of the first rank that said why it fails
-VANISHED = "vanished"            # a sentence about a rank that ended with code 0, but not in order
+VANISHED = "vanished"            # a sentence about a rank that did not end in order: the launcher says it if nobody has
 
 
 def leave_note(folder, name, text, rank):

@@ -155,12 +155,12 @@ class Watched:
             # Whether it had begun anything with the others, mpirun knows.
             leave_note(folder, VANISHED, f"fleet_mpi: {self.who()} {_VANISHED}", rank())
             return 0
-        if folder:
-            leftovers.note(os.getppid(), folder)  # the other ranks of this host live on for a moment
         how, code = _how(code), PEER_LOST if code <= 0 else code
         first = leave_note(folder, FIRST, str(code), rank())
         if how.startswith("was killed") or first and not self._has_spoken():
             self._say(how)
+        if folder:
+            leftovers.note(os.getppid(), folder)  # the other ranks of this host live on for a moment
         if code != PREEMPTED:
             _end_job(code)
         return code
@@ -172,6 +172,8 @@ class Watched:
         if how.endswith(f"exit code {PREEMPTED}"):
             say(f"fleet_mpi: {self.who()} was preempted: exit code {PREEMPTED}\n")
         else:
+            # MPICH's mpirun may end before it has read this: then the launcher says it.
+            leave_note(os.environ.get(FOLDER), VANISHED, f"fleet_mpi: {self.who()} {how}", rank())
             say(f"fleet_mpi: {self.who()} {how}{self.output.last_words() if self.output else chr(10)}")
 
 

@@ -204,6 +204,7 @@ def test_kill_9_of_the_launcher_ends_mpirun_and_all_ranks_and_leaves_nothing(scr
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         folder, *words = job.stdout.readline().split()
+        time.sleep(1)  # the launcher looks for segments every quarter of a second: those of a job so young may stay
     finally:
         job.kill()
     out, err = job.communicate(timeout=20)  # ends when no process has the pipes any more
