@@ -7,7 +7,8 @@ stopped or has ended; it names that rank in one sentence and ends the job. The f
 
 Ranks are connected by a socket that keeps packets apart. A rank sends ``name`` (who it is, its deadline in seconds),
 ``phase`` (what it is in, and the seconds that may take; empty: nothing), and ``bye`` (``in order``, with the exit code
-it will have, or ``reported``: it has said itself why not). The watcher answers ``watching``, and may send ``end`` with the exit code, or 0: flush what is written, mpirun ends the job.
+it will have, or ``reported``: it has said itself why not). The watcher answers ``watching``, and may send ``end`` with
+the exit code, or 0: flush what is written, mpirun ends the job.
 """
 
 import os
