@@ -16,6 +16,7 @@ import numpy as np
 
 from fleet_mpi import settings
 from fleet_mpi.arrays import empty
+from fleet_mpi.ranks import slurm_step
 
 _chosen = None  # set by set_threads; None: the settings decide
 _blas_is_held = False
@@ -36,12 +37,7 @@ def _share_of_cores():
 @functools.lru_cache(maxsize=None)  # asked for in every step, and mpirun's word does not change
 def _ranks_here():
     return max(1, settings.get("OMPI_COMM_WORLD_LOCAL_SIZE"), settings.get("MPI_LOCALNRANKS"),
-               _tasks(settings.get("SLURM_STEP_TASKS_PER_NODE")))
-
-
-def _tasks(words):
-    """The most tasks a node has, of what srun says for all: "2(x3),1" are 2 on each of three nodes, and 1."""
-    return max([int(word.partition("(")[0]) for word in words.split(",") if word[:1].isdigit()], default=0)
+               *slurm_step.tasks_by_node(settings.get("SLURM_STEP_TASKS_PER_NODE")))
 
 
 def set_threads(count):

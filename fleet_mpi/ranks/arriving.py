@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from fleet_mpi import settings
 from fleet_mpi.errors import Stalled
+from fleet_mpi.ranks import slurm_step
 
 _LONGEST_SLEEP_S = 0.02
 _PROXY = "hydra_pmi_proxy"  # MPICH's process that starts the ranks of one machine
@@ -46,6 +47,8 @@ def neighbours():
     if not job or not size:
         job, size, rank = _ancestor(_PROXY), settings.get("PMI_SIZE"), settings.get("PMI_RANK")
         number, count = settings.get("MPI_LOCALRANKID"), settings.get("MPI_LOCALNRANKS")
+    if not job:
+        job, size, rank, number, count = slurm_step.neighbours()
     if count == size:
         number = rank  # Open MPI counts the ranks of a machine in another order
     return Neighbours(job, number, count, count == size) if job and 0 <= number < count else None
@@ -113,15 +116,21 @@ def _ancestor(name):
     return ""
 
 
+def launcher_line():
+    """The file descriptor to MPICH's mpirun, -1 where another one started this process: srun has such a line too, but
+    speaks another protocol."""
+    return settings.get("PMI_FD") if settings.get("MPI_LOCALRANKID") >= 0 else -1
+
+
 def end_job(code):
     """End all ranks of a job in which MPI was not started: what MPI_Abort does there.
 
     Open MPI ends a job when a process ends with a code; MPICH's launcher takes no notice of one that has not started
     MPI, and has to be told by a line of its own protocol.
     """
-    if settings.get("PMI_FD") >= 0:
+    if launcher_line() >= 0:
         try:
-            os.write(settings.get("PMI_FD"), b"cmd=abort exitcode=%d\n" % code)
+            os.write(launcher_line(), b"cmd=abort exitcode=%d\n" % code)
         except OSError:
             pass  # no such launcher: the code has to do
         else:

@@ -15,8 +15,7 @@ import subprocess
 import sys
 import threading
 
-from fleet_mpi import settings
-from fleet_mpi.ranks import watcher
+from fleet_mpi.ranks import arriving, watcher
 
 _ANSWERING_S = 10  # for the watcher, which has to start
 _line = -1  # the file descriptor; no socket object, which the end of the interpreter would close before MPI_Finalize
@@ -32,7 +31,7 @@ def listen(address, count):
 
 
 def _start(listener, count):
-    line = settings.get("PMI_FD")
+    line = arriving.launcher_line()
     passed = [number for number in (listener, line) if number >= 0]
     # The process that is waited for leaves the watcher behind at once: a script may wait for all of its own children.
     subprocess.run([sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line)],

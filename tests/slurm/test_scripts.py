@@ -5,7 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from jobs import run_job
+from jobs import mpirun, run_job
+
+from fleet_mpi.launch.mpirun import MPICH
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[1] / "slurm"
@@ -117,3 +119,14 @@ def test_ranks_that_srun_starts_as_singletons_refuse_to_train_alone(slurm, tmp_p
                     python=("srun", "--mpi=none", "--ntasks=2", slurm.environ["PYTHON"]))
     assert ended.code == 3, ended.story()
     assert "2 processes were started together (SLURM_STEP_NUM_TASKS), but MPI sees a world of 1" in ended.err, ended.story()
+
+
+def test_a_rank_of_srun_that_is_stopped_is_named(slurm, tmp_path):
+    if mpirun().family != MPICH:
+        pytest.skip("srun starts ranks of Open MPI by its plugin pmix only, which does not load with Debian's packages that are installed")
+    (tmp_path / "train.py").write_text("import os, signal\nfrom fleet_mpi import cluster\ncluster.join('worker')\n"
+                                       "if os.environ['SLURM_PROCID'] == '1':\n    os.kill(os.getpid(), signal.SIGSTOP)\n")
+    ended = run_job(None, ["train.py"], via="command", env={**slurm.environ, "FLAGS_rpc_deadline": "4000"}, cwd=tmp_path,
+                    python=("srun", "--mpi=pmi2", "--ntasks=3", "--nodes=1", slurm.environ["PYTHON"]))
+    assert ended.code == 5, ended.story()
+    assert "rank 1 (worker 1, host " in ended.err and "Stalled: this process was stopped by a signal" in ended.err, ended.story()

@@ -122,8 +122,3 @@ def test_scratch_memory_is_shared_by_calls_and_not_by_threads(two_threads):
 def test_pieces_cover_everything_without_regard_to_threads():
     assert threads.pieces(7, 3) == [slice(0, 3), slice(3, 6), slice(6, 7)]
     assert threads.pieces(0, 3) == []
-
-
-@pytest.mark.parametrize("words, most", (("", 0), ("4", 4), ("2(x3),1", 2), ("1,16(x2)", 16)))
-def test_srun_says_how_many_tasks_a_node_has(words, most):
-    assert threads._tasks(words) == most

@@ -82,7 +82,7 @@ def meet(monkeypatch, present, seconds):
 def test_a_launcher_of_mpich_is_told_to_end_the_job():
     reading, writing = os.pipe()
     try:
-        with settings.override(PMI_FD=writing):
+        with settings.override(PMI_FD=writing, MPI_LOCALRANKID=0):
             arriving.end_job(5)
         assert os.read(reading, 100) == b"cmd=abort exitcode=5\n"
     finally:
@@ -93,5 +93,10 @@ def test_a_launcher_of_mpich_is_told_to_end_the_job():
 @pytest.mark.parametrize("line", ("-1", "977"))
 def test_other_launchers_see_the_exit_code(line):
     ended = subprocess.run([sys.executable, "-c", "from fleet_mpi.ranks import arriving\narriving.end_job(5)"],
-                           env={**os.environ, "PMI_FD": line}, timeout=60)
+                           env={**os.environ, "PMI_FD": line, "MPI_LOCALRANKID": "0"}, timeout=60)
     assert ended.returncode == 5
+
+
+def test_sruns_line_is_left_alone():
+    with settings.override(PMI_FD=977, MPI_LOCALRANKID=-1):
+        assert arriving.launcher_line() == -1
