@@ -16,7 +16,6 @@ from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
 from fleet_mpi.ranks import (arriving, beats, by_hand, ending, in_flight, library, lifeline, meeting, report,
                              roster)
-from fleet_mpi.ranks.ending import at_exit
 from fleet_mpi.ranks.roster import Member
 
 __all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "guard_if_launched", "join", "share_seed",
@@ -60,6 +59,16 @@ def world():
     return _world
 
 
+def at_exit(callback):
+    """Call this when the process ends in order, the last one given first, unless the script has ended MPI by itself."""
+    ending.at_exit(lambda: _mpi_has_ended() or callback())
+
+
+def _mpi_has_ended():
+    MPI = sys.modules.get("mpi4py.MPI")
+    return MPI is not None and MPI.Is_finalized()
+
+
 def launched():
     """Whether an MPI launcher started this process, by the variables that launchers set."""
     marks = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
@@ -81,10 +90,18 @@ def started_together():
 def guard():
     """Let a failure of this process end the whole job, also before MPI is started; ``world`` and ``join`` call it."""
     if _world is not None:
-        abort = _world.comm.Abort if _world.size > 1 else None
+        abort = _abort if _world.size > 1 else None
     else:
         abort = arriving.end_job if started_together()[0] > 1 else None
     ending.guard(abort, _own_name)
+
+
+def _abort(code):
+    """End all ranks; where the script has ended MPI, this one."""
+    if not _mpi_has_ended():
+        _world.comm.Abort(code)
+    else:
+        os._exit(code)
 
 
 def guard_if_launched():

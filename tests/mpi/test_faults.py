@@ -98,6 +98,22 @@ def test_a_job_in_which_nobody_trains_ends(tmp_path):
     assert ended.code == 0 and ended.out == "1 2\n" * 3, ended.story()
 
 
+@pytest.mark.parametrize("last, code", (("", 0), ("sys.exit(3 if fleet.is_worker() else 0)", 3)))
+def test_a_script_may_end_mpi_by_itself(tmp_path, last, code):
+    (tmp_path / "look.py").write_text(textwrap.dedent(f"""
+        import sys
+        from mpi4py import MPI
+        from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+        fleet.init()
+        MPI.Finalize()
+        print("ended")
+        {last}
+        """))
+    ended = run_job(3, [str(tmp_path / "look.py")])
+    assert ended.code == code and ended.out == "ended\n" * 3, ended.story()
+    assert "Traceback" not in ended.err and ("exit code 3" in ended.err) == bool(last), ended.story()
+
+
 def test_a_server_that_ends_without_serving_tells_the_workers():
     ended = faulty(0, "after minimize", "exit(0)")
     assert ended.with_code(2), ended.job.story()
