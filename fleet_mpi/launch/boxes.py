@@ -11,7 +11,7 @@ _MAY_BECOME_A_RULE = re.compile(rb"\n?(-+|=+)\Z")
 # How the first line within a box of mpirun begins; what a script frames begins otherwise, even if it names mpirun.
 _KNOWN = re.compile(rb"=   BAD TERMINATION|(?:prterun|mpirun|mpiexec) (?:detected|noticed|has|was|is|could|cannot)\b|"
                     rb"(?:PRTE|ORTE|The PMIx|Open MPI) (?:has|was|is|could|cannot|tried|server|failed)\b|MPI_ABORT was|"
-                    rb"Primary job|A daemon \(|There are not enough slots|Sorry!  You|A system call failed|"
+                    rb"Primary job|A daemon (?:\(|failed)|There are not enough slots|Sorry!  You|A system call failed|"
                     rb"An internal error")
 _LONGEST_BOX = 1 << 13  # what is not closed by then is no box: it must not be held back
 _END = re.compile(rb"^(-{50,}|={50,})\n", re.M)
