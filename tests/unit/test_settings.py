@@ -32,7 +32,7 @@ def test_a_name_that_nobody_reads_is_told_with_the_nearest(name, meant):
     assert list(settings.strangers({name: "1", "FLEET_MPI_SEED": "1", "HOME": "/"})) == [(name, meant)]
 
 
-@pytest.mark.parametrize("name", (*settings.NAMES, "FLEET_MPI_LAUNCH_DIR", "FLAGS_check_nan_inf_level", "FLAGS_selected_xpus",
+@pytest.mark.parametrize("name", (*sorted(settings.NAMES), "FLEET_MPI_LAUNCH_DIR", "FLAGS_check_nan_inf_level", "FLAGS_selected_xpus",
                                   "FLAGS_cudnn_deterministic", "FLAGS_eager_delete_tensor_gb", "FLAGS_allocator_strategy",
                                   "FLAGS_fraction_of_gpu_memory_to_use", "FLAGS_rpc_retry_times"))
 def test_known_names_and_flags_of_the_original_are_no_strangers(name):

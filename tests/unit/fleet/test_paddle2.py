@@ -19,7 +19,8 @@ def fleet():
 
 
 @pytest.mark.parametrize("given", (dict(), dict(is_collective=True), dict(role_maker=PaddleCloudRoleMaker()),
-                                   dict(strategy=DistributedStrategy())), ids=str)
+                                   dict(strategy=DistributedStrategy())),
+                         ids=("nothing", "is_collective", "role_maker", "strategy"))
 def test_init_takes_a_role_in_every_form(given):
     fleet = Fleet2().init(**given)
     assert fleet.is_first_worker() and fleet.worker_num() == 1 and fleet.node_num() == 1

@@ -109,7 +109,8 @@ def test_a_barrier_beside_a_gathering_is_refused(on_ranks):
     assert "rank 0 calls all_gather while rank 1 calls barrier" in str(results[0])
 
 
-@pytest.mark.parametrize("value", (object(), {1, 2}, np.array([object()]), lambda: 0), ids=str)
+@pytest.mark.parametrize("value", (object(), {1, 2}, np.array([object()]), lambda: 0),
+                         ids=("object", "set", "array of objects", "function"))
 def test_what_would_have_to_be_pickled_is_refused(value):
     with pytest.raises(UsageError, match="travel between ranks"):
         meeting.pack(value)

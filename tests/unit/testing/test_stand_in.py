@@ -31,7 +31,7 @@ def same(array, expected):
     lambda x: np.add(x, 1.0, out=np.empty(HOST.shape)),
     lambda x: x.item(), lambda x: x.tolist(), lambda x: 1.0 in x, lambda x: memoryview(x),
     lambda x: HOST[x], lambda x: "%f" % x, lambda x: max(x),
-], ids=str)
+])
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
 def test_nothing_brings_it_to_the_host(use, shape):
     with pytest.raises(TypeError):
