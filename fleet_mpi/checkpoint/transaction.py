@@ -54,7 +54,8 @@ class Save:
 
     def open(self, name):
         """A binary stream to write a file to; close it before the save ends."""
-        path = file_names.path_in(self._part.path, name)
+        file_names.path_in(self.folder, name)  # a refusal names the folder that was asked for
+        path = os.path.join(self._part.path, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if name in self.files:
             raise UsageError(f"save into {self.folder!r}: two files of one save have the name {name!r}")
