@@ -89,12 +89,14 @@ class Hosts:
         return counted["rx"]["bytes"] + counted["tx"]["bytes"]
 
     def kill_all(self):
-        """End whatever still runs on the hosts, stopped or not."""
+        """End whatever still runs on the hosts, stopped or not; its memory in /dev/shm has nobody else to remove it."""
         for name in self.names:
             told = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True).stdout
             for process in map(int, told.split()):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
+            for path in Path("/dev/shm").glob(f"sm_segment.{name}.*"):
+                path.unlink(missing_ok=True)
 
     def _make(self):
         first, second = self.names
