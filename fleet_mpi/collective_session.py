@@ -169,6 +169,7 @@ def see_off():
         return None
     if joined.presence is None:
         from fleet_mpi.wire.mpi import MPITransport
+        joined.barrier()  # a new communicator is waited for without end
         names = [str(one) for one in joined.workers]
         joined.presence = Presence(MPITransport(joined.role_comm.Dup(), names.__getitem__), joined.size,
                                    names.__getitem__, lambda: joined.progress or 0)

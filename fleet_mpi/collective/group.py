@@ -69,6 +69,7 @@ class Group:
         if self.by_library is None:
             from fleet_mpi.collective.library import LibraryAllReduce
             queue = deque()
+            self.gather([np.zeros(1)])  # new communicators are waited for without end: first see that all have come
             self.by_library = [LibraryAllReduce(lane.comm, queue) for lane in self.lanes]
         return self.by_library
 

@@ -13,7 +13,7 @@ from fleet_mpi import errors
 from fleet_mpi.launch import leftovers
 from fleet_mpi.launch.boxes import Boxes
 from fleet_mpi.launch.keeper import PATIENCE_S, Keeper, follow_parent
-from fleet_mpi.launch.notes import SPOKE, VANISHED, first_code, read_note
+from fleet_mpi.launch.notes import BEGAN, SPOKE, VANISHED, first_code, read_note
 from fleet_mpi.launch.rank_output import LAST_LINES, PREEMPTED, failing, log_name
 from fleet_mpi.launch.watched import PEER_LOST
 
@@ -56,6 +56,8 @@ def run(command, environ, folder=None):
         relays = [Relay(*pipe, stream) for stream, pipe in enumerate(pipes, 1)]
         code = _wait(jobs[0], asked, folder)
         boxes, named = _said(relays)
+        if code and not asked and not named and folder and read_note(folder, BEGAN) is not None:
+            _await_watcher(folder)
         # MPICH's mpirun now and then takes the code of a rank that left with 0 for that of the job.
         return Ending(code or int(_BAD in boxes), asked[0] if asked else None, boxes, named)
     finally:
@@ -118,6 +120,13 @@ def _said(relays):
         relay.thread.join(_LAST_WORDS_S)
     held = b"".join(relay.boxes.held for relay in relays).decode(errors="replace")
     return held, any(relay.named for relay in relays)
+
+
+def _await_watcher(folder):
+    """Where nobody has said who failed: the watcher of this machine's ranks may be about to (``ranks.watcher``)."""
+    until = time.monotonic() + _LAST_WORDS_S
+    while first_code(folder) is None and read_note(folder, VANISHED) is None and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 def _wait(job, asked, folder):

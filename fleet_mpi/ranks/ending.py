@@ -156,7 +156,7 @@ def stop(code):
         except (OSError, ValueError, AttributeError):
             pass  # closed, or gone: the job must end all the same
     if _watch.abort is not None:
-        lifeline.say_bye("reported")
+        lifeline.say_reported()
         # A launcher drops what it has not yet read from a rank's pipe when it ends the job.
         time.sleep(_READING_S)
         _watch.abort(code)
@@ -250,7 +250,7 @@ def _at_end():
             shown = error
             fail(error, lambda: sys.__excepthook__(type(shown), shown, shown.__traceback__))
     report.tell(report.ENDS)
-    lifeline.say_bye("in order", _watch.agreed)
+    lifeline.say_bye_at_exit(_watch.agreed)
 
 
 # A process that a script forks off is no rank: its end is not the job's.

@@ -19,6 +19,7 @@ from fleet_mpi.ranks import arriving, watcher
 
 _ANSWERING_S = 10  # for the watcher, which has to start
 _line = -1  # the file descriptor; no socket object, which the end of the interpreter would close before MPI_Finalize
+_stream = None  # of C, on the same line
 
 
 def listen(address, count):
@@ -79,9 +80,20 @@ def phase(what, seconds):
         _tell("phase", "", 0)
 
 
-def say_bye(how="in order", code=0):
-    """This process is about to end, with this exit code; "reported": it has said why it fails."""
-    _tell("bye", how, code)
+def say_reported():
+    """This process is about to end, and has said why it fails."""
+    _tell("bye", "reported", 0)
+
+
+def say_bye_at_exit(code=0):
+    """Let the watcher know when this process ends in order, with this exit code: after MPI_Finalize, and not if it is
+    killed in there or leaves by os._exit. No Python code runs so late, but C's exit writes what its streams hold."""
+    global _stream
+    if _line >= 0 and _stream is None:
+        library, words = ctypes.CDLL(None), f"bye\tin order\t{code}".encode()
+        library.fdopen.restype = ctypes.c_void_p
+        _stream = ctypes.c_void_p(library.fdopen(_line, b"w"))
+        library.fwrite(words, ctypes.c_size_t(1), ctypes.c_size_t(len(words)), _stream)
 
 
 def _tell(kind, text, number):
@@ -111,11 +123,13 @@ def _end_at_once_by_signal():
 
 def _forget():
     """A process that a script forks off is no rank: the watcher must not take it for one."""
-    global _line
+    global _line, _stream
+    if _stream is not None:
+        ctypes.CDLL(None).__fpurge(_stream)
     if _line >= 0:
         os.close(_line)
         signal.signal(watcher.END_AT_ONCE, signal.SIG_DFL)
-    _line = -1
+    _line, _stream = -1, None
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -6,9 +6,9 @@ stopped or has ended; it names that rank in one sentence and ends the job. The f
 (``lifeline``), before MPI starts; it ends with the last rank. Needs the standard library only, and knows no MPI.
 
 Ranks are connected by a socket that keeps packets apart. A rank sends ``name`` (who it is, its deadline in seconds),
-``phase`` (what it is in, and the seconds that may take; empty: nothing), and ``bye`` (``in order``, with the exit code
-it will have, or ``reported``: it has said itself why not). The watcher answers ``watching``, and may send ``end`` with
-the exit code, or 0: flush what is written, mpirun ends the job.
+``phase`` (what it is in, and the seconds that may take; empty: nothing), and ``bye`` (``in order``: its last act, with its
+exit code, or ``reported``: it has said itself why it fails, and is about to end the job). The watcher answers
+``watching``, and may send ``end`` with the exit code, or 0: flush what is written, mpirun ends the job.
 """
 
 import os
@@ -27,6 +27,7 @@ WATCHING = b"watching"
 # The number is the exit code that it leads to: a rank takes it with C's _exit, also where Python cannot run.
 END_AT_ONCE = signal.SIGTRAP
 LOOK_EVERY_S = 0.1
+LOOK_AGAIN_S = 0.01   # while the job is being ended: what ranks share must be seen before they are killed
 STOOD_STILL_S = 1.0   # without a look for so long, this process was stopped itself, with all the others
 PART_OF_DEADLINE = 0.8  # spoken before those give up who only know that they wait
 GATHER_S = 0.05       # after one rank's end: a launcher that ends all ranks does it within so long
@@ -53,6 +54,7 @@ class Rank:
         self.phase, self.phase_ends = "", None
         self.bye, self.code, self.stopped_since, self.status = "", 0, None, 0
         self.segments, self.left_early = set(), False
+        self.turn = 0  # to end: the first to close its files was the first to end
 
     def take(self, packet):
         """Take in what the rank says; what cannot be meant is passed over: this process must not die of it."""
@@ -66,6 +68,7 @@ class Rank:
             self.note_segments()
         elif kind == "phase":
             self.phase, self.phase_ends = text, time.monotonic() + seconds if text else None
+            self.note_segments()  # MPI_Init is over, say
         elif kind == "bye":
             self.bye, self.code = text, int(seconds)
 
@@ -145,18 +148,21 @@ class Watcher:
         self.write = write or _write
         self.ranks, self.ended, self.came = {}, [], 0
         self.began = self.looked = time.monotonic()
-        self.lost_at = None
-        self.poll = select.poll()
-        self.poll.register(listener, select.POLLIN)
+        self.lost_at, self.turns = None, 0
+        self.poll = select.epoll()  # tells what happened in the order in which it did; poll tells it in another one
+        self.poll.register(listener, select.EPOLLIN)
         self.connections, self.handles = {}, {}
 
     def run(self):
         """Watch until all ranks have ended, then remove the memory that killed ones have left behind."""
         try:
             while not self._is_over():
-                self.turn(LOOK_EVERY_S)
+                self.turn(LOOK_AGAIN_S if self._is_ending() else LOOK_EVERY_S)
         finally:
             self._sweep()
+
+    def _is_ending(self):
+        return any(rank.bye == "reported" for rank in self.ranks.values())
 
     def _sweep(self):
         for path in set().union(*(rank.segments for rank in self.ended)) if not self.ranks else ():
@@ -174,7 +180,7 @@ class Watcher:
         self._look(time.monotonic())
 
     def _take_in(self, seconds):
-        for number, _ in self.poll.poll(seconds * 1000):
+        for number, _ in self.poll.poll(seconds):
             if number == self.listener.fileno():
                 self._accept()
             elif number in self.connections:
@@ -200,11 +206,11 @@ class Watcher:
             return
         self.came += 1
         self.ranks[rank.pid] = self.connections[connection.fileno()] = self.handles[rank.handle] = rank
-        self.poll.register(connection, select.POLLIN)
+        self.poll.register(connection, select.EPOLLIN)
         if rank.handle is None:
             self._note_end(rank)
         else:
-            self.poll.register(rank.handle, select.POLLIN)
+            self.poll.register(rank.handle, select.EPOLLIN)
 
     def _read(self, rank):
         try:
@@ -213,11 +219,22 @@ class Watcher:
             packet = b""
         if packet:
             rank.take(packet)
+            if rank.bye == "reported":
+                self._hold()
             return
         rank.note_status()  # before the launcher has collected the process: then its status is gone
         self._hang_up(rank)
 
+    def _hold(self):
+        """A rank is about to end the job: the others must not make memory in MPI_Init that nobody comes to know of."""
+        for rank in self.ranks.values():
+            if rank.phase_ends is not None:
+                rank.send(signal.SIGSTOP)
+
     def _hang_up(self, rank):
+        if not rank.turn:
+            self.turns += 1
+            rank.turn = self.turns
         if self.connections.pop(rank.connection.fileno(), None):
             self.poll.unregister(rank.connection)
             rank.connection.close()
@@ -247,12 +264,12 @@ class Watcher:
         self.looked = now
         if self.lost_at is not None and self.ranks and now > self.lost_at + LAUNCHER_ACTS_S:
             self.end(PEER_LOST)
+        self._note_segments()
         stopped = [rank for rank in self.ranks.values() if rank.is_known and rank.is_stopped()]
         if stopped and len(stopped) == len(self.ranks) and (len(stopped) > 1 or self.count == 1):
             # The whole job is suspended (Ctrl-Z, a scheduler), or other machines have to judge.
             self._forget_stops()
             return
-        self._note_segments()
         for rank in list(self.ranks.values()):
             self._judge(rank, rank in stopped, now)
 
@@ -289,12 +306,10 @@ class Watcher:
     def _report_loss(self):
         """Name the rank that was the first to end without a word."""
         self.reports_ends = False
+        self.ended.sort(key=lambda rank: rank.turn)
         lost = [rank for rank in self.ended if rank.is_lost() and rank.is_known]
         # A launcher ends the others by signals: one that left by itself was the cause, whatever came first.
         lost.sort(key=lambda rank: bool(rank.status & 0x7F))
-        first, *later = self.ended
-        if first.bye == "in order" and not first.status and later and all(rank.status & 0x7F for rank in later):
-            lost.insert(0, first)  # it said so, and left before MPI_Finalize
         if lost and (lost[0].left_early or not self._launcher_did(lost)):
             self._say_unless_launcher_does(f"fleet_mpi: {lost[0].name} {lost[0].how_it_ended()}")
 

@@ -89,7 +89,7 @@ def machine():
         one.close()
 
 
-SLEEP, LEAVE = "import time; time.sleep(60)", "lifeline.say_bye()"
+SLEEP, LEAVE = "import time; time.sleep(60)", "lifeline.say_bye_at_exit()"
 
 
 def test_ranks_that_end_in_order_end_the_watcher_without_a_word(machine):
@@ -122,15 +122,15 @@ def test_where_python_cannot_run_the_signal_ends_a_rank_with_the_same_code(machi
 @pytest.mark.parametrize("junk", (b"junk", b"name\tx", b"name\tx\ty", b"\xff\xfe\t\t1", b"a\tb\tc\td"))
 def test_what_a_rank_cannot_mean_is_passed_over(machine, junk):
     here = machine(1)
-    here.does(0, f"os.write(lifeline._line, {junk!r}); lifeline.say_bye()")
+    here.does(0, f"os.write(lifeline._line, {junk!r}); lifeline.say_bye_at_exit()")
     here.watch()
     assert here.codes() == [0] and not here.said
 
 
 def test_a_rank_that_goes_on_in_time_is_not_named(machine):
     here = machine(2)
-    here.does(0, "import time; time.sleep(1.5); lifeline.say_bye()")
-    here.does(1, "import time; time.sleep(1.5); lifeline.say_bye()")
+    here.does(0, "import time; time.sleep(1.5); lifeline.say_bye_at_exit()")
+    here.does(1, "import time; time.sleep(1.5); lifeline.say_bye_at_exit()")
     here.ranks[1].send_signal(signal.SIGSTOP)
     here.watch(0.4)
     here.ranks[1].send_signal(signal.SIGCONT)
@@ -141,7 +141,7 @@ def test_a_rank_that_goes_on_in_time_is_not_named(machine):
 def test_a_job_that_is_suspended_as_a_whole_is_left_alone(machine):
     here = machine(2)
     for number in range(2):
-        here.does(number, "import time; time.sleep(0.2); lifeline.say_bye()")
+        here.does(number, "import time; time.sleep(0.2); lifeline.say_bye_at_exit()")
         here.ranks[number].send_signal(signal.SIGSTOP)
     here.watch(2 * DEADLINE_S)
     assert not here.said
@@ -154,7 +154,7 @@ def test_a_job_that_is_suspended_as_a_whole_is_left_alone(machine):
 def test_the_last_rank_that_is_left_is_named_when_it_is_stopped(machine):
     here = machine(2)
     here.does(0, LEAVE)
-    here.does(1, "lifeline.say_bye(); import signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    here.does(1, "lifeline.say_bye_at_exit(); import signal; os.kill(os.getpid(), signal.SIGSTOP)")
     here.watch()
     assert here.said and here.said[0].startswith("fleet_mpi: rank 1 (host h): Stalled")
 
@@ -185,32 +185,34 @@ def test_the_one_that_left_by_itself_is_named_before_those_that_a_launcher_kille
 
 def test_a_rank_that_has_reported_its_failure_is_not_reported_again(machine):
     here = machine(2)
-    here.does(0, "lifeline.say_bye('reported'); os._exit(1)")
+    here.does(0, "lifeline.say_reported(); os._exit(1)")
     here.does(1, "import signal; os.kill(os.getpid(), signal.SIGKILL)")
     here.watch()
     assert not here.said
 
 
-def test_a_rank_that_said_it_ends_and_left_before_mpi_finalize_is_named(machine):
+@pytest.mark.parametrize("way, how", (("os._exit(0)", "ended without a word (killed, or os._exit)"),
+                                      ("os.kill(os.getpid(), 9)", "was killed by signal 9 (SIGKILL)")))
+@pytest.mark.parametrize("first", (0, 2))
+def test_the_first_to_leave_before_mpi_finalize_is_named(machine, first, way, how):
     here = machine(3)
-    here.does(0, "lifeline.say_bye(); os._exit(0)")
-    os.waitid(os.P_PID, here.ranks[0].pid, os.WEXITED | os.WNOWAIT)
-    for number in (1, 2):   # wait for it in MPI_Finalize, and are killed by mpirun
-        here.does(number, "lifeline.say_bye(); os.kill(os.getpid(), 9)")
+    for number in sorted(range(3), key=lambda number: number != first):   # the others wait for it, and are killed by mpirun
+        here.does(number, f"lifeline.say_bye_at_exit(); {way if number == first else 'os.kill(os.getpid(), 9)'}")
+        os.waitid(os.P_PID, here.ranks[number].pid, os.WEXITED | os.WNOWAIT)  # the watcher sees all at once
     here.watch()
-    assert here.said == ["fleet_mpi: rank 0 (host h) ended without a word (killed, or os._exit)\n"]
+    assert here.said == [f"fleet_mpi: rank {first} (host h) {how}\n"]
 
 
 def test_an_exit_code_that_all_agreed_on_is_an_end_in_order(machine):
     here = machine(1)
-    here.does(0, "lifeline.say_bye('in order', 75); os._exit(75)")
+    here.does(0, "lifeline.say_bye_at_exit(75); sys.exit(75)")
     here.watch()
     assert not here.said
 
 
 def test_another_exit_code_than_it_said_is_not(machine):
     here = machine(1)
-    here.does(0, "lifeline.say_bye(); os._exit(7)")
+    here.does(0, "lifeline.say_bye_at_exit(); sys.exit(7)")
     here.watch()
     assert here.said == ["fleet_mpi: rank 0 (host h) ended with exit code 7 and without a word (os._exit?)\n"]
 
@@ -219,7 +221,7 @@ def test_a_process_that_a_rank_starts_is_no_rank(machine):
     here = machine(1)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect(here.address)
-    here.does(0, "import time; time.sleep(0.5); lifeline.say_bye()")
+    here.does(0, "import time; time.sleep(0.5); lifeline.say_bye_at_exit()")
     here.watch()
     assert connection.recv(64) == b"" and here.codes() == [0] and not here.said
     connection.close()
@@ -314,15 +316,17 @@ def test_what_was_printed_is_not_lost(machine):
     assert here.ranks[0].stdout.read() == "a line"
 
 
-def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, monkeypatch):
+@pytest.mark.parametrize("sign", ("{mapped}; lifeline.rename('rank 0', 1)", "with lifeline.phase('MPI_Init', 9): {mapped}"))
+def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, monkeypatch, sign):
     own, foreign = (f"/dev/shm/mpich_test{os.getpid()}_{number}" for number in range(2))
     for path in (own, foreign):
         with open(path, "wb") as file:
             file.write(bytes(4096))
     try:
         here = machine(1)
-        here.does(0, f"import mmap, time; file = open({own!r}, 'r+b'); kept = mmap.mmap(file.fileno(), 4096); "
-                     "lifeline.rename('rank 0', 1); time.sleep(0.5); os.kill(os.getpid(), 9)")
+        mapped = f"file = open({own!r}, 'r+b'); kept = mmap.mmap(file.fileno(), 4096)"
+        lines = f"import mmap, time\n{sign.format(mapped=mapped)}\ntime.sleep(0.5)\nos.kill(os.getpid(), 9)"
+        here.does(0, f"exec({lines!r})")
         monkeypatch.setattr(watcher, "LOOK_EVERY_S", 0.02)
         here.watcher.run()
         assert not os.path.exists(own) and os.path.exists(foreign)
@@ -332,8 +336,18 @@ def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, mo
                 os.unlink(path)
 
 
+def test_who_is_in_mpi_init_is_held_when_another_ends_the_job(machine):
+    here = machine(2)
+    here.does(0, "exec('import time\\nwith lifeline.phase(\"MPI_Init\", 9): time.sleep(60)')")
+    while not any(rank.phase for rank in here.watcher.ranks.values()):
+        here.watcher.turn(0.02)
+    here.does(1, "lifeline.say_reported(); import time; time.sleep(0.5); os._exit(1)")
+    here.watcher.turn(5)
+    assert os.waitid(os.P_PID, here.ranks[0].pid, os.WSTOPPED | os.WNOWAIT).si_status == signal.SIGSTOP
+
+
 def test_a_process_that_a_script_forks_off_is_no_rank(machine):
     here = machine(1)
-    here.does(0, "import time; os.fork() or time.sleep(0.5) or os._exit(0); lifeline.say_bye(); os.wait()")
+    here.does(0, "import time; os.fork() or time.sleep(0.5) or os._exit(0); lifeline.say_bye_at_exit(); os.wait()")
     here.watch()
     assert here.codes() == [0] and not here.said
