@@ -44,6 +44,7 @@ def test_a_failure_ends_the_job_at_once_with_its_code_and_one_sentence(rank, mom
 @pytest.mark.parametrize("rank, moment, variables, who, what", (
     (1, "after init", {}, 0, "all_gather: worker 1 (rank 1, host {host}) has ended after 0 steps"),
     (2, "after startup", {}, 0, "worker 2 (rank 2, host {host}) has ended after 0 steps"),
+    (2, "after startup", {"FLEET_MPI_ALLREDUCE": "fast"}, 0, "worker 2 (rank 2, host {host}) has ended after 0 steps"),
     (0, "step 3", {"FLEET_MPI_ALLREDUCE": "fast"}, 1, "the gradients of step 3: worker 0 (rank 0, host {host}) has ended"),
     (2, "step 3", {"FAULTS_ROWS": "1"}, 0, "the gathered values: worker 2 (rank 2, host {host}) has ended after 3 steps")))
 def test_a_worker_that_ends_in_mid_training_is_named_by_the_first_that_waits(rank, moment, variables, who, what):
