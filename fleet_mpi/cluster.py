@@ -274,7 +274,8 @@ def _start_mpi():
     try:
         if "mpi4py.MPI" not in sys.modules:
             library.refuse_foreign_launcher()
-            _wait_until_all_ranks_have_started_mpi()
+            with ending.amid("starting MPI"):  # the others would wait for one that leaves
+                _wait_until_all_ranks_have_started_mpi()
         from mpi4py import MPI
     except FleetError:
         raise

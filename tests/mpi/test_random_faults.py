@@ -13,7 +13,12 @@ DRAWN = [draw(SEED, number) for number in (4, 23, 26, 27, 28, 35, 65, 85, 168, 2
 CHOSEN = [Trial(1, "kill", "server", "step", "sync", "mpirun", 1, 2, 5),
           Trial(2, "kill", "first worker", "step", "sync", "mpirun", 1, 2, 3),
           Trial(3, "os._exit(0)", "first worker", "step", "sync", "mpirun", 1, 2, 3),
-          Trial(4, "os._exit(0)", "last worker", "step", "exact", "mpirun", 0, 3, 3)]
+          Trial(4, "os._exit(0)", "last worker", "step", "exact", "mpirun", 0, 3, 3),
+          # Moments in which the others wait within MPI.
+          Trial(5, "sys.exit(0)", "first worker", "init", "exact", "mpirun", 0, 3, 3),
+          Trial(6, "raise", "server", "init", "async", "fleetrun -np", 1, 2, 3),
+          Trial(7, "os._exit(0)", "server", "finalize", "bounded_staleness", "fleetrun roles", 1, 2, 3),
+          Trial(8, "kill", "last worker", "finalize", "half_async", "mpirun", 1, 3, 3)]
 
 
 @pytest.mark.parametrize("trial", CHOSEN + DRAWN, ids=lambda trial: " ".join(trial[1:6]))
