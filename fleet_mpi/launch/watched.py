@@ -15,6 +15,7 @@ import os
 import selectors
 import signal
 import sys
+import time
 
 if __name__ == "__main__":
     # Started as a file, without site-packages: this package is found beside it.
@@ -29,6 +30,7 @@ PEER_LOST = 4
 REPORT = "FLEET_MPI_LAUNCH_REPORT"  # the file to which the rank reports (ranks/report.py)
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LOOKING_S = 0.5  # for a rank that has ended while something it started keeps its pipes open, and for mpirun's death
+_HOLD_S = 0.05    # for ranks.watcher to stop those that are in MPI_Init, and may be making memory
 _LAST_READS = 64  # of 64 KiB: more than a pipe holds
 _SET_PARENT_DEATH_SIGNAL = 1  # of linux/prctl.h
 _COULD_NOT_START = 127
@@ -160,6 +162,7 @@ class Watched:
         if how.startswith("was killed") or first and not self._has_spoken():
             self._say(how)
         if folder:
+            time.sleep(_HOLD_S)
             leftovers.note(os.getppid(), folder)  # the other ranks of this host live on for a moment
         if code != PREEMPTED:
             _end_job(code)

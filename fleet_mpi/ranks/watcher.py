@@ -226,7 +226,7 @@ class Watcher:
         self._hang_up(rank)
 
     def _hold(self):
-        """A rank is about to end the job: the others must not make memory in MPI_Init that nobody comes to know of."""
+        """The job is about to end: ranks in MPI_Init must not make memory now that nobody would come to know of."""
         for rank in self.ranks.values():
             if rank.phase_ends is not None:
                 rank.send(signal.SIGSTOP)
@@ -253,6 +253,7 @@ class Watcher:
         rank.left_early = rank.bye == "in order" and any(other.phase for other in self.ranks.values())
         if rank.is_lost() and self.lost_at is None:
             self.lost_at = time.monotonic()
+            self._hold()
             for other in list(self.ranks.values())[:1]:
                 other.note_segments()  # the last moment: mpirun is about to kill it
 
