@@ -104,14 +104,17 @@ def infer_all(ops, frame, nested=False):
                 frame.resolve(name, op)
         body = body_of(op)
         if body is not None:
+            enter = find(op.type).traits.get("enter")
+            if enter is not None:
+                enter(Call(op, frame.metas))
             infer_all(body.ops, frame, nested=True)
         before = {name: dict.get(frame.metas, name) for name in op.output_arg_names} if nested else {}
         registry.infer(Call(op, frame.metas))
         if not nested:
             fold(op, frame)
         for name, meta in before.items():
-            if meta is not None and meta.shape != frame.metas[name].shape:
-                raise NeedsValues(f"{op}: whether {name!r} has shape {meta.shape} depends on a condition")
+            if meta is not None and (meta.shape, meta.dtype) != (frame.metas[name].shape, frame.metas[name].dtype):
+                raise NeedsValues(f"{op}: whether {name!r} is {meta} depends on a condition")
         defined.append([(name, frame.metas[name]) for name in op.output_arg_names if name in frame.metas])
     return defined
 

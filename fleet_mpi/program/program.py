@@ -79,6 +79,13 @@ class Program:
         self.touch()
         return self.current_block()
 
+    def _create_gradient_block(self, body):
+        """A block for the gradient of a body: it sees the body's variables, and layers do not write into it."""
+        current = self.current_block_idx
+        made = self._create_block(body.idx)
+        made.forward_block_idx, self.current_block_idx = body.idx, current
+        return made
+
     def _rollback(self):
         self.current_block_idx = self.current_block().parent_idx
 
@@ -216,8 +223,15 @@ def prune(program, targets, feeds=()):
 
 
 def outside_names(program, op):
-    """Variables that the body of a control-flow op reads from around it, before it writes them itself."""
-    return reads_from_outside(program.blocks[op.attrs["sub_block"]]) if "sub_block" in op.attrs else set()
+    """Variables that the body of a control-flow op reads from around it, before it writes them itself.
+
+    A gradient's body also reads variables of the body it is the gradient of: these are not around it.
+    """
+    if "sub_block" not in op.attrs:
+        return set()
+    body = program.blocks[op.attrs["sub_block"]]
+    names = reads_from_outside(body)
+    return names.difference(program.blocks[body.forward_block_idx].vars) if body.forward_block_idx >= 0 else names
 
 
 def reads_from_outside(body):
