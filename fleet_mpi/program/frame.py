@@ -118,9 +118,9 @@ class Frame:
             self.metas[name] = Meta(array.shape, array.dtype, holder.tensor.lod_offsets)
             self.values[name] = array
         elif holder is not None and holder.value is not None:
-            if isinstance(holder.value, arrays.DistantTable) and "lookup" not in op.type:
+            if isinstance(holder.value, arrays.DistantTable) and not _reads_by_rows(op, name):
                 raise NotBuilt(f"{op} reads all of {name!r}, a table whose rows the servers keep: that is not built; only "
-                               f"lookups are")
+                               f"lookups, nce and hsigmoid are")
             self.metas[name] = _meta_of_value(holder.value)
             self.values[name] = holder.value
         else:
@@ -173,6 +173,12 @@ class Frame:
             array = arrays.empty(meta.shape, meta.dtype, self.xp)
         holder.put(array, meta.lod)
         return array
+
+
+def _reads_by_rows(op, name):
+    """Whether an op takes this variable row by row, so that a DistantTable serves."""
+    slot = registry.find(op.type).traits.get("by_rows")
+    return slot is not None and name in op.input(slot)
 
 
 def remedy(var):

@@ -90,6 +90,13 @@ def rows(**table):
     return _error(layers.fc(layers.reshape(found, [-1, 40]), 1))
 
 
+def sampled(loss, **options):
+    """A loss over 2000 classes that chooses rows of its weight itself, drawn ones or a path."""
+    ids, x = layers.data(name="ids", shape=[4], dtype="int64"), layers.data(name="x", shape=[13])
+    label = layers.slice(ids, [1], [0], [1])
+    return layers.mean(loss(layers.fc(x, 10, act="tanh"), label, 2000, is_sparse=True, param_attr="classes", **options))
+
+
 def frozen():
     """Behind a drawn layer that is not trained: all workers must have drawn the same."""
     x = layers.data(name="x", shape=[13])
@@ -214,6 +221,8 @@ def _table():
     yield Cell("a worker without data", dense, RULES["adam"], {1: 0})
     yield Cell("uneven data, norms", dense, lambda: optimizer.LarsMomentum(
         0.1, 0.9, grad_clip=clip.GradientClipByGlobalNorm(0.1)), {0: 4, 1: 2, 2: 3}, steps=4)
+    yield Cell("nce by rows", lambda: sampled(layers.nce, num_neg_samples=5, sampler="log_uniform"), RULES["adam"])
+    yield Cell("hsigmoid by rows", lambda: sampled(layers.hsigmoid), RULES["adagrad"])
 
 
 CELLS = {cell.name: cell for cell in _table()}
