@@ -40,6 +40,7 @@ CLAIMS = {
     "readers": ["(chained, composed, multiprocess) == (80, 4, 80)", "steps == 4", "last < first / 2",
                 "(provided, listed, generated, whole_batches) == (24, 320, 24, 5)", "reached == 1"],
     "optimizers": ["optimizers == 22"],
+    "word2vec_nce": ["last < first * 0.6", "nce == 1"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}

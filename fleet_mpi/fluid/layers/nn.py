@@ -20,6 +20,7 @@ from fleet_mpi.program.layers.nn import (adaptive_pool2d, adaptive_pool3d, batch
                                          softmax)
 from fleet_mpi.program.layers.reduction import (mean, reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min,
                                                 reduce_prod, reduce_sum)
+from fleet_mpi.program.layers.sampled_loss import sampling_id
 from fleet_mpi.program.layers.sequence import lod_append, lod_reset
 from fleet_mpi.program.layers.tensor import (gaussian_random, gaussian_random_batch_size_like, shape, size,
                                              uniform_random, uniform_random_batch_size_like)
