@@ -26,6 +26,7 @@ ELSEWHERE = {
     "assert": "program/ops/test_host_calls.py",
     "clip_rows": "program/ops/test_clipping.py",
     "merge_selected_rows": "program/ops/test_clipping.py",
+    "get_tensor_from_selected_rows": "program/ops/test_positions.py",
     "sparse_table_lookup": "program/ops/test_sparse_table.py",
     "distributed_lookup_table": "test_distributed_lookup.py",
     **dict.fromkeys(("send", "split_byref", "recv", "recv_rate", "send_barrier", "fetch_barrier", "fake_init",
