@@ -31,9 +31,18 @@ from fleet_mpi.fluid.layers.nn import (adaptive_pool2d, adaptive_pool3d, autoinc
                                        shard_index, silu, size, slice, soft_relu, softmax, split, squeeze, stack,
                                        stanh, strided_slice, sum, swish, topk, transpose, uniform_random,
                                        uniform_random_batch_size_like, unique, unsqueeze, unstack, where)
+from fleet_mpi.fluid.layers.nn import (add_position_encoding, affine_channel, affine_grid, bilinear_tensor_product,
+                                       crop, crop_tensor, fsp_matrix, get_tensor_from_selected_rows, grid_sampler,
+                                       group_norm, im2sequence, image_resize, image_resize_short, inplace_abn,
+                                       instance_norm, lrn, maxout, merge_selected_rows, mish, multiplex,
+                                       pad_constant_like, pixel_shuffle, random_crop, rank, resize_bilinear,
+                                       resize_linear, resize_nearest, resize_trilinear, scatter_nd, scatter_nd_add,
+                                       shuffle_channel, similarity_focus, space_to_depth, spectral_norm,
+                                       temporal_shift, unfold)
 from fleet_mpi.fluid.layers.ops import (abs, acos, asin, atan, ceil, cos, cosh, erf, exp, floor, gelu, hard_shrink,
                                         log, logsigmoid, reciprocal, round, rsqrt, sigmoid, sign, sin, sinh, softplus,
                                         softshrink, softsign, sqrt, square, tan, tanh, tanh_shrink, thresholded_relu)
+from fleet_mpi.fluid.layers.ops import log1p
 from fleet_mpi.fluid.layers.rnn import beam_search, beam_search_decode, dynamic_gru, dynamic_lstm, gru_unit, lstm_unit
 from fleet_mpi.fluid.layers.sequence_lod import (sequence_concat, sequence_conv, sequence_enumerate, sequence_expand,
                                                  sequence_expand_as, sequence_first_step, sequence_last_step,
@@ -44,5 +53,7 @@ from fleet_mpi.fluid.layers.tensor import (argmax, argmin, argsort, assign, cast
                                            create_parameter, create_tensor, diag, eye, fill_constant,
                                            fill_constant_batch_size_like, has_inf, has_nan, isfinite, linspace, ones,
                                            ones_like, range, reverse, sums, zeros, zeros_like)
+from fleet_mpi.fluid.layers.tensor import (addcmul, addmm, allclose, elementwise_equal, flip, full, full_like, meshgrid,
+                                           randint, randn, randperm, tril, triu)
 
 __getattr__ = _missing_name("paddle.fluid.layers", globals())
