@@ -1,5 +1,7 @@
 """``set_flags`` and ``get_flags``: settings changed from a script instead of the environment."""
 
+import os
+
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import UsageError
 
@@ -23,6 +25,15 @@ def set_flags(flags):
 
 
 def get_flags(flags):
-    """{name: value} of one name or several."""
+    """{name: value} of one name or several; None of a FLAGS_* that means nothing here and was never set."""
     names = [flags] if isinstance(flags, str) else list(flags)
-    return {name: _without_effect[name] if name in _without_effect else settings.get(name) for name in names}
+    return {name: _value(name) for name in names}
+
+
+def _value(name):
+    """What the script set, a setting, or what the environment says of a flag of the original's."""
+    if name in _without_effect:
+        return _without_effect[name]
+    is_misspelt = any(settings.strangers([name]))
+    return os.environ.get(name) if name.startswith("FLAGS_") and not is_misspelt and name not in settings.NAMES else (
+        settings.get(name))

@@ -108,9 +108,8 @@ class Variable:
                        f"exe.run(program, fetch_list=[variable])")
 
     def __bool__(self):
-        raise ProgramError(
-            f"variable {self.name!r} has no value while the program is built: use layers.cond, "
-            f"layers.Switch or layers.While instead of a Python `if` or `while`")
+        """True, as in the original: scripts ask whether a variable is given. It has no value yet."""
+        return True
 
     def __len__(self):
         if self.shape and self.shape[0] >= 0:

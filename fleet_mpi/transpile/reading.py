@@ -9,7 +9,7 @@ import numpy as np
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, Recipe
-from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF
+from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF, tensor_slot
 from fleet_mpi.program.program import copy_program, outside_names, writes_to_outside
 from fleet_mpi.program.types import Role, VarType
 from fleet_mpi.program.variable import Parameter
@@ -63,6 +63,8 @@ class Updates:
         if op.input("SkipUpdate"):
             raise NotBuilt(f"{op}: updates that may be skipped (loss scaling) are not built with servers")
         rule = RULES[op.type]
+        if any(op.input(tensor_slot(name)) for name in rule.hypers):
+            raise NotBuilt(f"{op}: settings of an optimizer that are variables are not built with servers; give numbers")
         if rule.name == "dgc_momentum":
             raise NotBuilt(f"{op}: deep gradient compression is for collective training; use Momentum with servers")
         self.moved.add(op)

@@ -2,7 +2,8 @@
 
 Slots are the original's: Param, Grad, LearningRate and the states, and each of them but the gradient and
 the rate as an output too, normally the same variable: the update is done in place on the scope's array.
-A gradient may be dense or Rows. Knows no arithmetic.
+A gradient may be dense or Rows. A setting that is a number may come as a variable instead of an attribute, in a
+slot of its own (``beta1``: ``Beta1Tensor``), and is read at every step. Knows no arithmetic.
 """
 
 from functools import partial
@@ -20,6 +21,16 @@ OUT_SLOTS = {"SquaredAccumulator": "SquaredAccumOut", "LinearAccumulator": "Line
 def out_slot(slot):
     """The output slot of a state's input slot."""
     return OUT_SLOTS.get(slot, slot + "Out")
+
+
+def tensor_slot(hyper):
+    """The slot of a setting that is given as a variable."""
+    return "".join(part.capitalize() for part in hyper.split("_")) + "Tensor"
+
+
+def variable_settings(rule):
+    """The settings of a rule that may be given as variables: its numbers."""
+    return [name for name, default in rule.hypers.items() if isinstance(default, float)]
 
 
 def attributes(rule, hypers):
@@ -50,7 +61,8 @@ def enter(rule):
             """The rule on the arrays as they lie, bound once."""
             return bind_update(k, rule, slots)
 
-    op(rule.name, " ".join(["Param", "Grad", "LearningRate", *slots, "SkipUpdate?"]),
+    given = [tensor_slot(name) + "?" for name in variable_settings(rule)]
+    op(rule.name, " ".join(["Param", "Grad", "LearningRate", *slots, "SkipUpdate?", *given]),
        " ".join(["ParamOut", *map(out_slot, slots)]), attrs=attributes(rule, rule.hypers), effect=True)(Update)
 
 
@@ -78,6 +90,9 @@ def bind_update(k, rule, slots):
 def bound_rule(k, rule, held):
     """The rule over the arrays: as lines for a dense gradient, as tables with merged rows for Rows."""
     grad, rate, hypers = k["Grad"], k["LearningRate"], settings_of(k, rule)
+    given = {name: k[tensor_slot(name)] for name in variable_settings(rule) if k.has(tensor_slot(name))}
+    if given:
+        return with_given_settings(rule, held, grad, rate, hypers, given)
     if isinstance(grad, arrays.Rows):
         merge, apply, (param, *states) = RowMerger(), partial(rule.run, **hypers), held
         return lambda: apply(param, merge(grad), rate, *states)
@@ -87,6 +102,16 @@ def bound_rule(k, rule, held):
         # Small models are many short sgd ops: straight to the kernel.
         return partial(update.sgd.pick(param), param, grad, rate)
     return partial(rule.run, param, grad, rate, *states, **hypers)
+
+
+def with_given_settings(rule, held, grad, rate, hypers, given):
+    """The rule with some settings ([1] each) as they stand at the step; on a device this waits for them."""
+    param, *states = held
+
+    def run():
+        now = {name: float(arrays.to_host(array).reshape(-1)[0]) for name, array in given.items()}
+        rule.run(param, grad, rate, *states, **{**hypers, **now})
+    return run
 
 
 def after_copies(xp, copies, run):

@@ -15,7 +15,7 @@ from fleet_mpi.program.backward import append_backward
 from fleet_mpi.program.clip import append_gradient_clip_ops
 from fleet_mpi.program.initializers import Constant
 from fleet_mpi.program.optimizers.learning_rate import LearningRate
-from fleet_mpi.program.ops.optimize import attributes, out_slot
+from fleet_mpi.program.ops.optimize import attributes, out_slot, tensor_slot, variable_settings
 from fleet_mpi.program.regularizers import append_regularization_ops
 from fleet_mpi.program.unique_name import name_scope
 from fleet_mpi.program.variable import Variable
@@ -29,7 +29,7 @@ class Optimizer:
 
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None, **hypers):
         self.learning_rate = LearningRate(learning_rate, type(self).__name__)
-        self.hypers = checked_hypers(type(self).__name__, hypers)
+        self.hypers = checked_hypers(type(self), hypers)
         self._parameter_list = list(parameter_list) if parameter_list is not None else None
         self.regularization = regularization
         self._grad_clip = grad_clip
@@ -121,13 +121,15 @@ class Optimizer:
         return self._rule_of(param).states
 
     def op_inputs(self, param):
-        """Further inputs of the update op: the flag that skips it, where a wrapper gave one."""
-        return {"SkipUpdate": [self._skip_update]} if self._skip_update is not None else {}
+        """Further inputs of the update op: settings that are variables, and the flag that skips it, if any."""
+        given = {tensor_slot(name): [value] for name, value in self.hypers.items() if isinstance(value, Variable)}
+        return given if self._skip_update is None else {**given, "SkipUpdate": [self._skip_update]}
 
     def op_attrs(self, param):
         """The attributes of a parameter's update op."""
         rule = self._rule_of(param)
-        return attributes(rule, {name: value for name, value in self.hypers.items() if name in rule.hypers})
+        return attributes(rule, {name: value for name, value in self.hypers.items()
+                                 if name in rule.hypers and not isinstance(value, Variable)})
 
     def skip_when(self, flag):
         """Let update ops made from now on do nothing in a run where this variable ([1], bool) is true; None ends it."""
@@ -140,6 +142,8 @@ class Optimizer:
         for param in parameters:
             for state in self._states_of(param):
                 fill = self.hypers[state.initial] if isinstance(state.initial, str) else state.initial
+                if isinstance(fill, Variable):
+                    fill = self._rule_of(param).hypers[state.initial]
                 self._add_accumulator(state.name, param, state.dtype, fill, None if state.like_param else [1])
 
     def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None):
@@ -199,11 +203,11 @@ class Optimizer:
 
 
 def checked_hypers(owner, hypers):
-    """The settings of a rule; a variable where a number belongs is refused."""
+    """The settings of an optimizer; a variable is taken where the update op reads one."""
+    known = variable_settings(RULES[owner.type]) if owner.type in RULES else ()
     for name, value in hypers.items():
-        if isinstance(value, Variable):
-            raise UsageError(f"{owner}: {name} must be a number, got the variable {value.name!r}: only the learning "
-                             f"rate may change from step to step")
+        if isinstance(value, Variable) and name not in known:
+            raise UsageError(f"{owner.__name__}: {name} must be given as Python values, got the variable {value.name!r}")
     return hypers
 
 

@@ -191,3 +191,10 @@ def test_loss_scaling_is_refused(network):
     fluid.contrib.mixed_precision.decorate(optimizer.SGD(0.1), use_dynamic_loss_scaling=True).minimize(network())
     with pytest.raises(NotBuilt, match="loss scaling"):
         read()
+
+
+def test_a_setting_that_is_a_variable_is_refused_with_servers(network, transpiled):
+    beta = fluid.layers.create_global_var([1], 0.9, "float32", persistable=True)
+    fluid.optimizer.Adam(0.1, beta1=beta).minimize(network())
+    with pytest.raises(NotBuilt, match="that are variables are not built with servers; give numbers"):
+        transpiled()

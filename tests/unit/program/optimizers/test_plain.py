@@ -12,6 +12,7 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.program.clip import ClipByNorm, ClipByValue
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.optimizers import compressed, paddle2, plain
+from fleet_mpi.program.optimizers.base import persistable
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.regularizers import L1Decay, L2Decay
 from fleet_mpi.program.scope import global_scope
@@ -154,9 +155,37 @@ def test_names_can_be_excused_from_decay():
         assert (b.attr(attribute), w.attr(attribute)) == (0.0, plain_value)
 
 
-def test_a_variable_cannot_stand_for_a_setting():
-    with pytest.raises(UsageError, match="beta1 must be a number"):
-        plain.Adam(beta1=data("beta", [1]))
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "rows"])
+@pytest.mark.parametrize("name, setting, value, more", (
+    ("Adam", "beta1", 0.9, {}), ("Adam", "beta2", 0.999, {}), ("Adam", "epsilon", 0.01, {}), ("Lamb", "beta1", 0.9, {}),
+    ("Momentum", "momentum", 0.8, {}), ("RMSProp", "rho", 0.9, {"momentum": 0.4})))
+def test_a_setting_may_be_a_variable(name, setting, value, more, is_sparse):
+    def by_variable():
+        return getattr(plain, name)(RATE, **more, **{setting: persistable(setting, [1], "float32", value)})
+    found = train(by_variable, is_sparse)
+    numbers = train(lambda: getattr(plain, name)(RATE, **more, **{setting: value}), is_sparse)
+    for got, want in zip(found, numbers, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+def test_a_setting_that_is_a_variable_is_read_at_every_step():
+    grad = data("g", [6, 3])
+    optimizer = plain.Momentum(RATE, persistable("mu", [1], "float32", 0.0))
+    op, = optimizer.apply_gradients([(parameter("w", START), grad)])
+    assert op.input("MuTensor") == ["mu"]
+    executor, want, velocity = Executor(), START.astype(float), 0.0
+    executor.run(default_startup_program())
+    for mu, now in zip((0.5, 0.9, 0.0, 0.3), GRADS, strict=True):
+        global_scope().array("mu")[:] = mu
+        executor.run(feed={"g": now})
+        velocity = mu * velocity + now.astype(float)
+        want = want - RATE * velocity
+        np.testing.assert_allclose(global_scope().array("w"), want, rtol=1e-5)
+
+
+def test_a_variable_cannot_stand_for_a_setting_that_is_no_number():
+    with pytest.raises(UsageError, match="Adam: lazy_mode must be given as Python values, got the variable 'lazy'"):
+        plain.Adam(lazy_mode=data("lazy", [1]))
 
 
 def test_dgc_compresses_large_dense_parameters_only():
