@@ -17,13 +17,14 @@ from fleet_mpi.program.fusion import fuse
 from fleet_mpi.program.layout import lay_out
 from fleet_mpi.program.liveness import is_dynamic, live_ops
 from fleet_mpi.program.registry import NeedsValues
+from fleet_mpi.program.schedule_fusion import fuse_schedules
 
 
 class Plan:
     """A program bound to arrays for one feed signature and fetch list; see the module's text."""
 
     def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
-        ops = fuse(live_ops(program, fetches), fetches)
+        ops = fuse(fuse_schedules(live_ops(program, fetches), fetches), fetches)
         frame = Frame(program, scope, xp, clock, arena)
         frame.metas.update(feeds)
         defined = infer_all(ops, frame)
@@ -73,7 +74,7 @@ class InterpretedPlan:
     before_run = ()
 
     def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
-        self.ops = live_ops(program, fetches)
+        self.ops = fuse_schedules(live_ops(program, fetches), fetches)
         self.make_frame = lambda: Frame(program, scope, xp, clock, arena, interpreted=True)
         self.metas, self.names, self.clock, self.xp = feeds, fetches, clock, xp
 

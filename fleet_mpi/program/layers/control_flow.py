@@ -82,9 +82,9 @@ class Switch:
         """The body of a case."""
         _require_condition(condition, "Switch.case")
         self._check_open()
-        mine = condition if self.none_before is None else logical_and(self.none_before, condition)
-        other = logical_not(condition)
-        self.none_before = other if self.none_before is None else logical_and(self.none_before, other)
+        before, other = self.none_before, logical_not(condition)
+        self.none_before = other if before is None else logical_and(before, other)
+        mine = condition if before is None else logical_and(before, condition)
         return ConditionalBlock([mine], is_scalar_condition=True).block()
 
     def default(self):

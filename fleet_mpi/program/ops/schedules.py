@@ -1,17 +1,17 @@
-"""Learning-rate schedules: each op makes the rate of a step from the step counter, in float64.
+"""Learning-rate schedules as they run: the ops of a schedule on numbers in float64, all in one call.
 
-``X`` is the counter (int64 [1]). The base rate is the attribute ``learning_rate``, or the variable in
-``LearningRate``. A formula is written once: over Python numbers on the host, where ten array calls for
-one number would cost more than a small model's step, and over arrays on a device.
+A program shows a schedule as ops on variables of shape [1] (``program/schedules.py``); a plan puts
+``fused_schedule`` in their place (``program/schedule_fusion.py``). On the host the numbers are Python's: ten array
+calls for one number would cost more than a small model's step. On a device they are arrays.
 """
 
 import math
+import operator
 from types import SimpleNamespace
 
 import numpy as np
 
 from fleet_mpi.program.registry import op
-from fleet_mpi.program.types import as_dtype
 
 
 def _power(base, exponent):
@@ -19,102 +19,130 @@ def _power(base, exponent):
 
 
 HOST = SimpleNamespace(floor=math.floor, ceil=math.ceil, exp=math.exp, cos=math.cos, power=_power, minimum=min,
-                       maximum=max, where=lambda condition, one, other: one if condition else other)
+                       maximum=max, logical_not=operator.not_, logical_and=lambda one, other: one and other)
+
+# Functions of one value and of two, by op type; those given as a name differ between Python numbers and arrays.
+ONE = {"cast": None, "assign": None, "floor": "floor", "ceil": "ceil", "exp": "exp", "cos": "cos",
+       "logical_not": "logical_not"}
+TWO = {"elementwise_add": operator.add, "elementwise_sub": operator.sub, "elementwise_mul": operator.mul,
+       "elementwise_div": operator.truediv, "elementwise_pow": "power", "elementwise_min": "minimum",
+       "elementwise_max": "maximum", "less_than": operator.lt, "equal": operator.eq, "logical_and": "logical_and"}
 
 
-def schedule(formula, **attrs):
-    """Enter an op called as the formula, ``formula(m, step, rate, **attrs)``, m being HOST or the array module."""
-    class Schedule:
-        """The learning rate of this step."""
+@op("fused_schedule", "X*", "Out*", attrs={"ops": ()})
+class FusedSchedule:
+    """The variables that a schedule's ops leave, from those that they find."""
 
-        def infer(k):
-            """One number."""
-            k.set("Out", [1], as_dtype(k.attr("dtype", "float32")), lod=())
+    def infer(k):
+        """One number each, of the variable's own type."""
+        for index, name in enumerate(k.op.output("Out")):
+            k.set("Out", [1], k.op.block._var_recursive(name)._dtype, lod=(), index=index)
 
-        def run(k):
-            """Bound to numbers on the host, to arrays elsewhere."""
-            given = {name: k.attr(name, default) for name, default in attrs.items()}
-            return (on_host if k.xp is np else on_device)(k, formula, given)
+    def run(k):
+        """Bound to Python numbers on the host, to arrays elsewhere."""
+        values, kept = {}, dict(zip(k.op.output("Out"), k.all("Out")))
+        machine = Machine(values, k.xp, kept, k.attr("ops"))
+        calls = machine.calls(k.attr("ops"))
+        found = list(zip(k.op.input("X"), k.all("X")))
+        as_number = _as_python if k.xp is np else _as_array
 
-    op(formula.__name__, "X LearningRate?", attrs={"learning_rate": 1.0, "dtype": "float32", **attrs})(Schedule)
-    return formula
-
-
-def on_host(k, formula, given):
-    """The call over Python numbers."""
-    counter, out, rate, fixed = k["X"], k["Out"], k["LearningRate"], float(k.attr("learning_rate"))
-
-    def run():
-        now = fixed if rate is None else rate.item()
-        out[0] = formula(HOST, float(counter.item()), now, **given)
-    return run
-
-
-def on_device(k, formula, given):
-    """The call over arrays of shape [1]."""
-    xp, counter, out, rate, fixed = k.xp, k["X"], k["Out"], k["LearningRate"], float(k.attr("learning_rate"))
-
-    def run():
-        now = fixed if rate is None else rate.astype("float64")
-        out[...] = formula(xp, counter.astype("float64"), now, **given)
-    return run
+        def run():
+            for name, array in found:
+                values[name] = as_number(array)
+            for call in calls:
+                call()
+            for name, array in kept.items():
+                array[...] = values[name]
+        return run
 
 
-def _periods(m, step, decay_steps, staircase):
-    return m.floor(step / decay_steps) if staircase else step / decay_steps
+class Machine:
+    """Makes the calls that compute the ops of a schedule on ``values``, {variable: number}."""
+
+    def __init__(self, values, xp, kept, ops):
+        self.values, self.xp, self.kept = values, xp, kept
+        self.module = HOST if xp is np else xp
+        touched = list(_touched(ops))
+        self.reads = {name for reads, _ in touched for name in reads}
+        self.writes = [name for _, writes in touched for name in writes]
+
+    def calls(self, ops):
+        """One call for each op that does something."""
+        return [call for call in map(self.call, ops) if call is not None]
+
+    def call(self, op):
+        """The call of one op; a constant is entered at once."""
+        if op.type == "conditional_block":
+            return self._conditional(op)
+        values, out, read = self.values, op.output("Out")[0], op.input_arg_names
+        if op.type == "fill_constant":
+            return self._constant(out, float(op.attrs["value"]))
+        function = self._function(op.type, out)
+        if op.type in TWO:
+            one, other = read
+
+            def run():
+                values[out] = function(values[one], values[other])
+            return run
+        one, = read
+
+        def run():
+            values[out] = function(values[one])
+        return run
+
+    def _constant(self, out, value):
+        if self.writes.count(out) == 1 and out not in self.kept:
+            self.values[out] = value
+            return None
+        return lambda: self.values.__setitem__(out, value)
+
+    def _function(self, type, out):
+        known = TWO[type] if type in TWO else ONE[type]
+        function = getattr(self.module, known) if isinstance(known, str) else known or _same
+        if out not in self.kept or out not in self.reads:
+            return function
+        # Others read the variable as it is kept, so the ops of this schedule do too.
+        dtype = self.kept[out].dtype
+        rounded = (lambda value: dtype.type(value).item()) if self.xp is np else (
+            lambda value: value.astype(dtype).astype("float64"))
+        return lambda *given: rounded(function(*given))
+
+    def _conditional(self, op):
+        values, condition, where = self.values, op.input("Cond")[0], getattr(self.xp, "where", None)
+        body = self.calls(op.block.program.blocks[op.attrs["sub_block"]].ops)
+        if self.xp is np:
+            def run():
+                if values[condition]:
+                    for call in body:
+                        call()
+            return run
+
+        def run_on_device():
+            before = {name: values[name] for name in op.output("Out")}
+            for call in body:
+                call()
+            for name, old in before.items():
+                values[name] = where(values[condition], values[name], old)
+        return run_on_device
 
 
-def exponential_decay(m, step, rate, decay_steps, decay_rate, staircase):
-    """rate * decay_rate ^ periods."""
-    return rate * m.power(decay_rate, _periods(m, step, decay_steps, staircase))
+def _touched(ops):
+    """(names read, names written) of every op, of those in conditional blocks too."""
+    for one in ops:
+        if one.type == "conditional_block":
+            yield one.input("Cond"), ()
+            yield from _touched(one.block.program.blocks[one.attrs["sub_block"]].ops)
+        else:
+            yield one.input_arg_names, one.output_arg_names
 
 
-def natural_exp_decay(m, step, rate, decay_steps, decay_rate, staircase):
-    """rate * e ^ (-decay_rate * periods)."""
-    return rate * m.exp(-decay_rate * _periods(m, step, decay_steps, staircase))
+def _same(value):
+    return value
 
 
-def inverse_time_decay(m, step, rate, decay_steps, decay_rate, staircase):
-    """rate / (1 + decay_rate * periods)."""
-    return rate / (1 + decay_rate * _periods(m, step, decay_steps, staircase))
+def _as_python(array):
+    return float(array.item())
 
 
-def polynomial_decay(m, step, rate, decay_steps, end_learning_rate, power, cycle):
-    """From rate to end_learning_rate over decay_steps; with cycle, over ever longer periods anew."""
-    if cycle:
-        length = decay_steps * m.maximum(m.ceil(step / decay_steps), 1.0)
-    else:
-        step, length = m.minimum(step, float(decay_steps)), float(decay_steps)
-    return (rate - end_learning_rate) * (1 - step / length) ** power + end_learning_rate
-
-
-def piecewise_decay(m, step, rate, boundaries, values):
-    """values[i] below boundaries[i], the last value beyond."""
-    now = values[-1] + 0.0 * step
-    for boundary, value in zip(reversed(boundaries), reversed(values[:-1])):
-        now = m.where(step < boundary, value, now)
-    return now
-
-
-def noam_decay(m, step, rate, d_model, warmup_steps):
-    """Linear growth over warmup_steps, then falling with the root of the step."""
-    return rate * d_model ** -0.5 * m.minimum(m.power(step, -0.5), warmup_steps ** -1.5 * step)
-
-
-def cosine_decay(m, step, rate, step_each_epoch, epochs):
-    """Half a cosine over the epochs, constant within each."""
-    return rate * 0.5 * (m.cos(m.floor(step / step_each_epoch) * math.pi / epochs) + 1)
-
-
-def linear_lr_warmup(m, step, rate, warmup_steps, start_lr, end_lr):
-    """From start_lr to end_lr over warmup_steps, then the base rate."""
-    return m.where(step < warmup_steps, start_lr + (end_lr - start_lr) * (step / warmup_steps), rate)
-
-
-for _formula in (exponential_decay, natural_exp_decay, inverse_time_decay):
-    schedule(_formula, decay_steps=1, decay_rate=1.0, staircase=False)
-schedule(polynomial_decay, decay_steps=1, end_learning_rate=0.0001, power=1.0, cycle=False)
-schedule(piecewise_decay, boundaries=(), values=(0.0,))
-schedule(noam_decay, d_model=1, warmup_steps=1)
-schedule(cosine_decay, step_each_epoch=1, epochs=1)
-schedule(linear_lr_warmup, warmup_steps=1, start_lr=0.0, end_lr=0.0)
+def _as_array(array):
+    return array.astype("float64")
