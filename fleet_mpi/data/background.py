@@ -62,9 +62,13 @@ class Channel:
         return self
 
     def __next__(self):
+        return self.take()
+
+    def take(self, timeout_s=None):
+        """The next item; waits for it, at most so long (TimeoutError). StopIteration at the end."""
         with self._changed:
-            while not (self._items or self._finished or self._closed):
-                self._changed.wait()
+            if not self._changed.wait_for(lambda: self._items or self._finished or self._closed, timeout_s):
+                raise TimeoutError
             if self._items:
                 item = self._items.popleft()
                 self._changed.notify_all()

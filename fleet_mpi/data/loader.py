@@ -93,7 +93,7 @@ class GeneratorLoader:
             raise EndOfData("the loader has no more batches: call reset(), then start() for another pass") from None
 
     def _as_feed(self, given):
-        return _named(given, [var.name for var in self._variables])
+        return named(given, [var.name for var in self._variables])
 
     def _source(self):
         if self._feeds is None:
@@ -131,22 +131,12 @@ class PyReader(GeneratorLoader):
         super().__init__(feed_list, capacity, use_double_buffer, iterable, return_list)
 
 
-class DataLoader:
-    """The 2.x entry point; static programs use ``DataLoader.from_generator``."""
-
-    @staticmethod
-    def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True,
-                       return_list=False, use_multiprocess=False, drop_last=True):
-        """A loader over a Python generator; batches are prepared in a thread whatever the options say."""
-        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
-
-    @staticmethod
-    def from_dataset(dataset, places=None, drop_last=True):
-        """A loader over the batches of a Queue or InMemory dataset; ``drop_last``: without a last one that is shorter."""
-        loader = GeneratorLoader(dataset.use_var, capacity=4)
-        loader._feeds = lambda: (feed for feed in dataset.batches()
-                                 if not drop_last or _samples_of(feed) == dataset.batch_size)
-        return loader
+def dataset_loader(dataset, drop_last=True):
+    """A loader over the batches of a Queue or InMemory dataset."""
+    loader = GeneratorLoader(dataset.use_var, capacity=4)
+    loader._feeds = lambda: (feed for feed in dataset.batches()
+                             if not drop_last or _samples_of(feed) == dataset.batch_size)
+    return loader
 
 
 def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
@@ -182,7 +172,8 @@ def _samples_of(feed):
     return len(value[1]) if isinstance(value, tuple) else len(value)
 
 
-def _named(given, names):
+def named(given, names):
+    """A batch as a feed: a dictionary by name; one that is a dictionary already, as it is."""
     if isinstance(given, dict):
         return given
     given = list(given) if isinstance(given, (list, tuple)) else [given]

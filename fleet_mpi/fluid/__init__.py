@@ -5,9 +5,10 @@ Imports, aliases and signature adapters only. A name that is not here is refused
 
 from fleet_mpi import cluster as _cluster
 from fleet_mpi.checkpoint.model_files import load, save
+from fleet_mpi.data.data_loader import FluidDataLoader as DataLoader
 from fleet_mpi.data.dataset import DatasetFactory
 from fleet_mpi.data.feeder import DataFeeder
-from fleet_mpi.data.loader import DataLoader, PyReader
+from fleet_mpi.data.loader import PyReader
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid import (average, backward, clip, compiler, contrib, core, data_feeder, dataset, executor,
                              framework, incubate, initializer, io, layer_helper, layers, lod_tensor, log_helper,

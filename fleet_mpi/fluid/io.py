@@ -5,7 +5,8 @@ from fleet_mpi.checkpoint.model_files import load, save
 from fleet_mpi.checkpoint.saving import (load_params, load_persistables, load_vars, save_inference_model, save_params,
                                          save_persistables, save_vars)
 from fleet_mpi.checkpoint.variables import is_parameter, is_persistable
-from fleet_mpi.data.loader import DataLoader, PyReader
+from fleet_mpi.data.data_loader import FluidDataLoader as DataLoader
+from fleet_mpi.data.loader import PyReader
 from fleet_mpi.data.readers import (ComposeNotAligned, batch, buffered, cache, chain, compose, firstn, map_readers,
                                     multiprocess_reader, shuffle, xmap_readers)
 from fleet_mpi.errors import missing_name as _missing_name

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fleet_mpi.data.loader import DataLoader, PyReader, py_reader, read_file
+from fleet_mpi.data.data_loader import DataLoader
+from fleet_mpi.data.loader import PyReader, py_reader, read_file
 from fleet_mpi.errors import EndOfData, UsageError
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.scope import Tensor
