@@ -127,7 +127,9 @@ def _needs(block):
         values.update(op.input_arg_names)
         shapes.update(name for names in op.attrs.get(FORWARD, {}).values() for name in names)
         if "sub_block" in op.attrs:
-            inner = _needs(block.program.blocks[op.attrs["sub_block"]])
-            values |= inner[0]
-            shapes |= inner[1]
+            within = block.program.blocks[op.attrs["sub_block"]]
+            own = set() if op.type == "conditional_block_grad" else _variables_within(
+                block.program.blocks[within.forward_block_idx])
+            for names, inner in zip((values, shapes), _needs(within)):
+                names |= inner - own  # a loop within keeps its own
     return values, shapes
