@@ -11,23 +11,40 @@ from fleet_mpi.program import registry
 from fleet_mpi.program.registry import Call, Meta
 
 
+# 2 ** 64 over the golden ratio: multiples of it are far from each other.
+SPREAD, LARGEST = 0x9E3779B97F4A7C15, 2 ** 63 - 1
+
+
 class Clock:
     """How many runs a program has behind it, and on which worker: what random ops draw from.
 
-    ``process_worker`` is this process's number among the workers, once it has joined a job.
+    ``turn`` tells the turns of loops from each other, 0 outside of all; ``process_worker`` is this process's number among the workers, once it has joined a job.
     """
 
-    __slots__ = ("step", "worker")
+    __slots__ = ("step", "worker", "turn")
     process_worker = 0
 
     def __init__(self, worker=None, step=0):
         self.step = step
         self.worker = worker
+        self.turn = 0
 
     @property
     def stream(self):
-        """One number for (worker, step)."""
-        return ((Clock.process_worker if self.worker is None else self.worker) << 48) | self.step
+        """One number for (worker, step, turn)."""
+        stream = ((Clock.process_worker if self.worker is None else self.worker) << 48) | self.step
+        return stream ^ (self.turn * SPREAD & LARGEST) if self.turn else stream
+
+    def turns(self):
+        """Count the turns of a loop for ever; close it behind the loop."""
+        around, number = self.turn, 0
+        try:
+            while True:
+                number += 1
+                self.turn = around * 1000003 + number  # a prime, so that loops in loops do not meet
+                yield number - 1
+        finally:
+            self.turn = around
 
 
 class Metas(dict):

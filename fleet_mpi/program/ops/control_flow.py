@@ -78,8 +78,9 @@ class While:
         is_kept = k.has("StepScopes") and not k.attr("is_test")
 
         def run():
-            tape = []
+            tape, turns = [], k.clock.turns()
             while holds(k["Condition"]):
+                next(turns)
                 kept = Kept(k.frame, k.attr("carried")) if is_kept else None
                 body()
                 if is_kept:
@@ -87,6 +88,7 @@ class While:
                     tape.append(kept)
                 for name in arrays_inside:  # an array made by the body is new at every turn
                     k.frame.values.pop(name, None)
+            turns.close()
             k.put("StepScopes", tape, meta=LEFT_FOR_GRADIENT)
         return run
 

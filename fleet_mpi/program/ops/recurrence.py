@@ -123,7 +123,9 @@ class Steps:
         self.begin()
         for name, value in self.first:
             self.set(name, value)
+        turns = self.k.clock.turns()
         for step in self.order:
+            next(turns)
             for name, value in self.inputs:
                 self.set(name, value[step])
             self.body()
@@ -134,6 +136,7 @@ class Steps:
             self.keep(step)
             for (old, _), value in zip(self.states, after):
                 self.set(old, value)
+        turns.close()
         self.end()
 
 

@@ -16,7 +16,7 @@ from fleet_mpi.program.layers.manipulation import concat
 from fleet_mpi.program.layers.math import increment, matmul, scale
 from fleet_mpi.program.layers.activation import tanh
 from fleet_mpi.program.layers.reduction import mean, reduce_sum
-from fleet_mpi.program.layers.tensor import assign, fill_constant
+from fleet_mpi.program.layers.tensor import assign, fill_constant, uniform_random
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array
 from fleet_mpi.program.param_attr import ParamAttr
 from fleet_mpi.program.program import default_main_program, default_startup_program
@@ -270,3 +270,16 @@ def test_a_saved_program_has_the_same_gradients():
     again = type(program).parse_from_string(program.serialize_to_string())
     for got, want in zip(Executor().run(again, feed=feed(), fetch_list=["x@GRAD", "w@GRAD"]), found):
         np.testing.assert_array_equal(got, want)
+
+
+def test_every_turn_draws_its_own_numbers_and_what_follows_draws_as_without_the_loop():
+    draws = []
+    for count in (0, 3):
+        with from_scratch() as (program, _):
+            program.random_seed = 5
+            steps = create_array("float32")
+            turns(count, lambda i: array_write(uniform_random([4], name="inside"), i, steps))
+            after = uniform_random([4], name="after")
+            draws.append(Executor().run(feed={}, fetch_list=[after, *([steps] if count else [])]))
+    np.testing.assert_array_equal(draws[0][0], draws[1][0])
+    assert len({row.tobytes() for row in draws[1][1]}) == 3

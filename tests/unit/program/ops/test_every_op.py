@@ -24,6 +24,7 @@ ELSEWHERE = {
     **dict.fromkeys(("lod_rank_table", "max_sequence_len", "lod_tensor_to_array", "array_to_lod_tensor",
                      "shrink_rnn_memory", "reorder_lod_tensor_by_rank"), "program/layers/test_dynamic_rnn.py"),
     "recurrent": "program/layers/test_static_rnn.py",
+    **dict.fromkeys(("split_lod_tensor", "merge_lod_tensor"), "program/layers/test_if_else.py"),
     "empty_array": "program/test_nested_gradients.py",
     "beam_search_decode": "program/ops/test_beam_search.py",
     "py_func": "program/ops/test_host_calls.py",
