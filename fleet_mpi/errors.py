@@ -4,6 +4,7 @@ Every text says who, what, expected, got and the remedy. Knows nothing of the re
 """
 
 import difflib
+import importlib
 
 
 class FleetError(Exception):
@@ -91,9 +92,17 @@ def nearest(name, known):
     return "known are: " + ", ".join(known[:40])
 
 
-def missing_name(module, namespace):
-    """A module's ``__getattr__``: an unknown name is refused with the nearest one that exists."""
+def missing_name(module, namespace, late=None):
+    """A module's ``__getattr__``: an unknown name is refused with the nearest one that exists.
+
+    ``late`` maps names to the modules that define them, which are imported when a name is first asked for.
+    """
+    late = late or {}
+
     def refuse(name):
-        known = [word for word in namespace if not word.startswith("_")]
+        if name in late:
+            namespace[name] = getattr(importlib.import_module(late[name]), name)
+            return namespace[name]
+        known = [word for word in (*namespace, *late) if not word.startswith("_")]
         raise UnknownName(f"{module} has no {name!r} (or not yet); {nearest(name, known)}")
     return refuse

@@ -177,10 +177,16 @@ class Frame:
         return arrays.empty(meta.shape, meta.dtype, self.xp)
 
     def keep_persistable(self, name, value, meta, op):
-        """Let the scope have a value that an op made while it ran, if it outlives the run."""
+        """Let the scope have a value that an op made while it ran, if it outlives the run.
+
+        In the array that the scope has, where it fits: a gradient's may be the one that is sent to servers.
+        """
         var = op.block.find_var(name)
         if meta.kind == "dense" and var is not None and var.persistable:
-            (self.scope.find_var(name) or self.scope.var(name)).put(value, meta.lod)
+            array = self._persistable(name, Meta(value.shape, value.dtype, meta.lod))
+            if array is not value:
+                self.xp.copyto(array, value)
+                self.values[name] = array
 
     def _persistable(self, name, meta):
         holder = self.scope.find_var(name) or self.scope.var(name)

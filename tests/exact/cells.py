@@ -7,6 +7,7 @@ data of (worker, step), different for every pair, so that nothing but the right 
 from typing import Callable, NamedTuple
 
 import numpy as np
+import recurrent_cells
 
 import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops of transpiled programs)
 import fleet_mpi.fluid as fluid
@@ -223,6 +224,10 @@ def _table():
         0.1, 0.9, grad_clip=clip.GradientClipByGlobalNorm(0.1)), {0: 4, 1: 2, 2: 3}, steps=4)
     yield Cell("nce by rows", lambda: sampled(layers.nce, num_neg_samples=5, sampler="log_uniform"), RULES["adam"])
     yield Cell("hsigmoid by rows", lambda: sampled(layers.hsigmoid), RULES["adagrad"])
+    yield Cell("StaticRNN", recurrent_cells.steps, RULES["adam"])
+    yield Cell("DynamicRNN", recurrent_cells.sequences, RULES["adagrad"])
+    yield Cell("loop", recurrent_cells.loop, lambda: optimizer.SGD(0.1, grad_clip=clip.GradientClipByGlobalNorm(0.1)))
+    yield Cell("branch", recurrent_cells.branch, RULES["momentum"])
 
 
 CELLS = {cell.name: cell for cell in _table()}

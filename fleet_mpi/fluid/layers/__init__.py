@@ -56,4 +56,4 @@ from fleet_mpi.fluid.layers.tensor import (argmax, argmin, argsort, assign, cast
 from fleet_mpi.fluid.layers.tensor import (addcmul, addmm, allclose, elementwise_equal, flip, full, full_like, meshgrid,
                                            randint, randn, randperm, tril, triu)
 
-__getattr__ = _missing_name("paddle.fluid.layers", globals())
+__getattr__ = _missing_name("paddle.fluid.layers", globals(), {**control_flow._LATE, **rnn._LATE})

@@ -4,4 +4,7 @@ from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers.beam_search import beam_search, beam_search_decode
 from fleet_mpi.program.layers.recurrent import dynamic_gru, dynamic_lstm, gru_unit, lstm_unit
 
-__getattr__ = _missing_name("paddle.fluid.layers.rnn", globals())
+_HERE = "fleet_mpi.program.layers."
+_LATE = {}
+
+__getattr__ = _missing_name("paddle.fluid.layers.rnn", globals(), _LATE)
