@@ -1,6 +1,12 @@
 """``paddle.static.nn``: the layers of static programs that make parameters, with the argument lists of 2.x."""
 
 from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.paddle.static.nn import sequence_lod
+from fleet_mpi.paddle.static.nn.sequence_lod import (sequence_concat, sequence_conv, sequence_enumerate,
+                                                     sequence_expand, sequence_expand_as, sequence_first_step,
+                                                     sequence_last_step, sequence_pad, sequence_pool, sequence_reshape,
+                                                     sequence_reverse, sequence_scatter, sequence_slice,
+                                                     sequence_softmax, sequence_unpad)
 from fleet_mpi.program.layers import dense as _dense
 from fleet_mpi.program.layers.activation import prelu
 from fleet_mpi.program.layers.arguments import named_arguments as _named_arguments
@@ -9,11 +15,9 @@ from fleet_mpi.program.layers.embedding import embedding_v2 as embedding
 from fleet_mpi.program.layers.embedding import sparse_embedding
 from fleet_mpi.program.layers.host_calls import py_func
 from fleet_mpi.program.layers.nn import (batch_norm, conv2d, conv2d_transpose, conv3d, conv3d_transpose, layer_norm)
-from fleet_mpi.program.layers.sequence import (sequence_concat, sequence_conv, sequence_enumerate, sequence_expand,
-                                               sequence_expand_as, sequence_first_step, sequence_last_step,
-                                               sequence_pad, sequence_pool, sequence_reshape, sequence_reverse,
-                                               sequence_scatter, sequence_slice, sequence_softmax, sequence_unpad)
+from fleet_mpi.program.layers.normalization import group_norm, instance_norm, spectral_norm
 from fleet_mpi.program.layers.tensor import create_parameter
+from fleet_mpi.program.layers.tensor_products import bilinear_tensor_product
 
 
 @_named_arguments(act="activation", param_attr="weight_attr", input="x")
