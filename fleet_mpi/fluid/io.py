@@ -22,4 +22,7 @@ def get_program_persistable_vars(program):
     return [var for var in program.list_vars() if is_persistable(var)]
 
 
-__getattr__ = _missing_name("paddle.fluid.io", globals())
+__getattr__ = _missing_name("paddle.fluid.io", globals(), {
+    "get_parameter_value": "fleet_mpi.checkpoint.program_state:parameter_value",
+    "get_parameter_value_by_name": "fleet_mpi.checkpoint.program_state:parameter_value_by_name",
+    **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")}})

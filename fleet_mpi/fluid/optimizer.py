@@ -11,4 +11,6 @@ from fleet_mpi.program.optimizers.plain import (SGD, Adadelta, AdadeltaOptimizer
                                                 MomentumOptimizer, RMSProp, RMSPropOptimizer, SGDOptimizer)
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, LookaheadOptimizer, RecomputeOptimizer
 
-__getattr__ = _missing_name("paddle.fluid.optimizer", globals())
+__getattr__ = _missing_name("paddle.fluid.optimizer", globals(), refused={
+    **dict.fromkeys(("Dpsgd", "DpsgdOptimizer"), "noise for private training is not built; take SGD with a gradient clip"),
+    "PipelineOptimizer": "pipelines over devices are not built; train data-parallel"})

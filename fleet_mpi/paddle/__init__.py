@@ -41,4 +41,11 @@ from fleet_mpi.program.version import STANDS_FOR as __version__
 bool, uint8, int8, int16, int32, int64 = (_VarType(name) for name in "bool uint8 int8 int16 int32 int64".split())
 float16, float32, float64 = (_VarType(name) for name in "float16 float32 float64".split())
 
-__getattr__ = _missing_name("paddle", globals())
+base = fluid  # as 2.5 and later call it
+
+# Not imported with the rest: few scripts use them.
+__getattr__ = _missing_name("paddle", globals(), {
+    "no_grad": "fleet_mpi.fluid.dygraph:no_grad", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace", "paddle": "fleet_mpi.paddle",
+    **{name: f"fleet_mpi.paddle.{name}" for name in ("framework", "incubate", "jit", "sysconfig")}}, dict.fromkeys(
+        ("DataParallel", "grad", "Model", "summary", "flops"),
+        "there is no eager mode; build a program and run it with an Executor"))

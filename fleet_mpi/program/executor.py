@@ -127,6 +127,8 @@ class Executor:
         started non-iterable loader of the program feeds by itself. Arrays are copied in and out.
         """
         if type(program) is not Program:
+            if getattr(program, "_is_inference", False):
+                return program._predictor.run(feed)
             for _ in range(getattr(program, "runs_at_once", 1) - 1):  # a CompiledProgram may ask for several
                 self.run(program.program, feed, None, scope=scope)
             program = _program_of(program)

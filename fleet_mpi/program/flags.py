@@ -1,5 +1,6 @@
 """``set_flags`` and ``get_flags``: settings changed from a script instead of the environment."""
 
+import collections.abc
 import os
 
 from fleet_mpi import notices, settings
@@ -22,6 +23,35 @@ def set_flags(flags):
             notices.once(("flag", name), f"set_flags: {name} has no effect here" + (meant and f"; {meant}"))
         else:
             raise UsageError(f"set_flags: flags are called 'FLAGS_...', got {name!r}")
+
+
+class AllFlags(collections.abc.MutableMapping):
+    """What ``core.globals()`` is: flags by name, to read and to set."""
+
+    def __getitem__(self, name):
+        if name not in self:
+            raise KeyError(name)
+        return get_flags(name)[name]
+
+    def __contains__(self, name):
+        return name in list(self)
+
+    def __setitem__(self, name, value):
+        set_flags({name: value})
+
+    def __delitem__(self, name):
+        raise UsageError(f"flags are set, not removed: {name!r}")
+
+    def __iter__(self):
+        return iter([name for name in (*settings.NAMES, *_without_effect) if name.startswith("FLAGS_")])
+
+    def __len__(self):
+        return len(list(iter(self)))
+
+
+def all_flags():
+    """All flags by name."""
+    return AllFlags()
 
 
 def get_flags(flags):

@@ -34,6 +34,12 @@ class Operator:
         """The position in the block."""
         return next(i for i, op in enumerate(self.block.ops) if op is self)
 
+    @property
+    def desc(self):
+        """The op as ``op.desc.type()``, ``op.desc.input("X")``, ... ask for it."""
+        from fleet_mpi.program.operator_desc import OperatorDesc
+        return OperatorDesc(self)
+
     def input(self, slot):
         """The names of the variables read in this slot."""
         return list(self.inputs.get(slot, ()))

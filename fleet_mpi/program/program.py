@@ -15,11 +15,13 @@ from fleet_mpi.program.variable import Variable
 class Program:
     """What is computed. Mutating it moves ``version`` on, so that compiled plans are made anew."""
 
+    _seed_of_new = 0
+
     def __init__(self):
         self.version = 0
         self.blocks = [Block(self, 0)]
         self.current_block_idx = 0
-        self._random_seed = 0
+        self._random_seed = Program._seed_of_new
         self._op_role = Role.Forward
         self._op_role_var = []
         self._device = None
@@ -54,6 +56,11 @@ class Program:
             raise UsageError(f"random_seed: expected an integer from 0 up, got {seed!r}")
         self._random_seed = int(seed)
         self.touch()
+
+    @classmethod
+    def global_seed(cls, seed=0):
+        """The seed of programs that are made from now on."""
+        Program._seed_of_new = seed
 
     @property
     def num_blocks(self):

@@ -26,6 +26,15 @@ class Variable:
         self.error_clip = error_clip
 
     @property
+    def desc(self):
+        """The variable itself: scripts ask for ``var.desc.set_need_check_feed(False)``."""
+        return self
+
+    def set_need_check_feed(self, need_check_feed):
+        """Note whether feeds are compared with the shape; what ops need is checked in any case."""
+        self.need_check_feed = bool(need_check_feed)
+
+    @property
     def shape(self):
         """The dimensions as a tuple; -1 where they are known only at run time."""
         return self._shape if self._shape is not None else ()

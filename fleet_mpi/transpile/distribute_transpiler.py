@@ -147,6 +147,15 @@ class DistributeTranspiler:
             raise UsageError("call transpile(...) first")
 
 
+class GeoSgdTranspiler(DistributeTranspiler):
+    """A transpiler for workers that train by themselves and exchange what they moved."""
+
+    def __init__(self, config=None):
+        super().__init__(config)
+        self.config.geo_sgd_mode, self.config.sync_mode = True, False
+        self.config.runtime_split_send_recv = True
+
+
 def _check_job(endpoints, trainers, trainer_id):
     if not endpoints or not all(endpoints):
         raise UsageError(f"pservers: expected 'host:port' texts separated by commas, got {endpoints}")

@@ -20,4 +20,4 @@ from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
 from fleet_mpi.program.layers.transformer import (MultiHeadAttention, Transformer, TransformerDecoder,
                                                   TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
 
-__getattr__ = _missing_name("paddle.nn", globals())
+__getattr__ = _missing_name("paddle.nn", globals(), {"layer": "fleet_mpi.paddle.nn.layer"})

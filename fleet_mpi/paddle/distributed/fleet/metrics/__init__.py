@@ -2,5 +2,6 @@
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fleet.metrics import acc, auc, mae, max, min, mse, rmse, sum
+from fleet_mpi.paddle.distributed.fleet.metrics import metric
 
 __getattr__ = _missing_name("paddle.distributed.fleet.metrics", globals())
