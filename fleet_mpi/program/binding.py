@@ -6,11 +6,11 @@ from fleet_mpi import arrays, settings
 from fleet_mpi.errors import Diverged, FleetError, ProgramError
 from fleet_mpi.program import registry
 from fleet_mpi.program.frame import Frame
+from fleet_mpi.program.fusion import fuse_training
 from fleet_mpi.program.liveness import body_of, has_effect, reads_of
 from fleet_mpi.program.memory import Arena
 from fleet_mpi.program.randomness import op_key
 from fleet_mpi.program.registry import Call, NeedsValues, describe, find
-from fleet_mpi.program.schedule_fusion import fuse_schedules
 
 # Variables of more elements are no shapes, and not worth computing while planning.
 MOST_KNOWN = 64
@@ -80,7 +80,7 @@ class BoundCall(Call):
 
     def bind_block(self, index):
         """The call that runs a nested block once."""
-        ops, frame = fuse_schedules(self.program.blocks[index].ops), self.frame
+        ops, frame = fuse_training(self.program.blocks[index].ops), self.frame
         return (lambda: interpret(ops, frame)) if frame.interpreted else bind_all(ops, frame)
 
     def before_run(self, make_room):

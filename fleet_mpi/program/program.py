@@ -27,6 +27,9 @@ class Program:
         self._device = None
         self._is_distributed = False
         self._distribution = None  # how it is spread over servers, once it is
+        # What scripts read of a distributed program.
+        self._is_chief, self._endpoints, self._ps_endpoint = False, [], None
+        self._distributed_lookup_table, self._parameters_on_pservers = None, None
         self._fleet_opt = None
         self._heter_pipeline_opt = None
         self._loaders = []
@@ -168,6 +171,8 @@ def copy_program(program):
     twin._random_seed = program._random_seed
     twin._is_distributed, twin._fleet_opt = program._is_distributed, copy.copy(program._fleet_opt)
     twin._distribution = program._distribution
+    for name in ("_is_chief", "_endpoints", "_ps_endpoint", "_distributed_lookup_table", "_parameters_on_pservers"):
+        setattr(twin, name, getattr(program, name))
     twin.blocks = [Block(twin, old.idx, old.parent_idx, old.forward_block_idx) for old in program.blocks]
     for old, new in zip(program.blocks, twin.blocks):
         for var in old.vars.values():

@@ -27,6 +27,9 @@ class Updates:
         self._optimize = [op for op in self.block.ops if op.role & (Role.Optimize | Role.LRSched)]
         self._maker = {name: op for op in self._optimize for name in op.output_arg_names
                        if name not in op.input_arg_names}
+        # In 1.x, ops of their own move the beta powers on.
+        self._powers = {op.input("X")[0]: op for op in self._optimize
+                        if op.type == "scale" and op.input("X") == op.output("Out")}
         self._refuse_inner_updates(program)
         for op in self._optimize:
             if op.type in RULES and op.role & Role.Optimize:
@@ -76,6 +79,7 @@ class Updates:
         names = ATTRIBUTE_OF.get(rule.name, {})
         hypers = {name: op.attrs[names.get(name, name)] for name in rule.hypers if names.get(name, name) in op.attrs}
         states = tuple((state.name, op.input(state.slot)[0]) for state in rule.states)
+        self.moved.update(self._powers[name] for _, name in states if name in self._powers)
         self.recipes[param] = Recipe(rule.name, tuple(sorted((name, _plain(value)) for name, value in hypers.items())),
                                      op.input("LearningRate")[0], tuple(steps), states)
         self.gradients[param], self.update_ops[param] = source, op

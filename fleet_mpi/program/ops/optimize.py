@@ -1,7 +1,8 @@
 """The update ops of the optimizers, one for each entry of ``update_rules.RULES``.
 
 Slots are the original's: Param, Grad, LearningRate and the states, and each of them but the gradient and
-the rate as an output too, normally the same variable: the update is done in place on the scope's array.
+the rate as an output too, normally the same variable: the update is done in place on the scope's array. A beta
+power that is no output stays as it was: in 1.x ops of their own move them on.
 A gradient may be dense or Rows. A setting that is a number may come as a variable instead of an attribute, in a
 slot of its own (``beta1``: ``Beta1Tensor``), and is read at every step. Knows no arithmetic.
 """
@@ -11,7 +12,7 @@ from functools import partial
 from fleet_mpi import arrays
 from fleet_mpi.kernels import update
 from fleet_mpi.program.registry import op
-from fleet_mpi.update_rules import RULES, RowMerger
+from fleet_mpi.update_rules import BETA_POWERS, RULES, RowMerger
 
 # Where the original's attribute has another name than the rule's argument.
 ATTRIBUTE_OF = {"rmsprop": {"rho": "decay"}}
@@ -63,7 +64,7 @@ def enter(rule):
 
     given = [tensor_slot(name) + "?" for name in variable_settings(rule)]
     op(rule.name, " ".join(["Param", "Grad", "LearningRate", *slots, "SkipUpdate?", *given]),
-       " ".join(["ParamOut", *map(out_slot, slots)]), attrs=attributes(rule, rule.hypers), effect=True)(Update)
+       " ".join(["ParamOut", *(out_slot(state.slot) + "?" * (state in BETA_POWERS) for state in rule.states)]), attrs=attributes(rule, rule.hypers), effect=True)(Update)
 
 
 def infer_update(k, slots):
@@ -77,7 +78,8 @@ def infer_update(k, slots):
 
 def bind_update(k, rule, slots):
     """The call for one step: copies (where an output is another variable than its input), then the rule."""
-    held = [("Param", k["ParamOut"]), *((slot, k[out_slot(slot)]) for slot in slots)]
+    held = [("Param", k["ParamOut"]), *((slot, k[out_slot(slot)] if k.has(out_slot(slot)) else k.keep((1,), k.dtype(slot)))
+                                        for slot in slots)]
     copies = [(array, k[slot]) for slot, array in held if k.name(slot) != k.name(out_slot(slot))]
     run = bound_rule(k, rule, [array for _, array in held])
     if copies:

@@ -19,13 +19,14 @@ from fleet_mpi.program.ops.optimize import attributes, out_slot, tensor_slot, va
 from fleet_mpi.program.regularizers import append_regularization_ops
 from fleet_mpi.program.unique_name import name_scope
 from fleet_mpi.program.variable import Variable
-from fleet_mpi.update_rules import RULES
+from fleet_mpi.update_rules import BETA_POWERS, RULES
 
 
 class Optimizer:
     """Base of all: a subclass names its update rule (an entry of ``update_rules.RULES``) in ``type``."""
 
     type = None
+    powers_apart = False  # 1.x: not the update op but a scale op after all updates moves a beta power on
 
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None, **hypers):
         self.learning_rate = LearningRate(learning_rate, type(self).__name__)
@@ -98,6 +99,9 @@ class Optimizer:
         for param, grad in pairs:
             with program._optimized_guard([param, marks[param.name]]), name_scope("optimizer"):
                 self._append_optimize_op(block, (param, grad))
+        for param, _ in pairs:
+            with program._optimized_guard([param, marks[param.name]]), name_scope("optimizer"):
+                self._move_powers(block, param)
         self._finish_update(block, pairs)
         program.touch()
         return block.ops[start:]
@@ -110,9 +114,22 @@ class Optimizer:
         outputs = {"ParamOut": [param]}
         for state in self._states_of(param):
             held = self._get_accumulator(state.name, param)
-            inputs[state.slot] = outputs[out_slot(state.slot)] = [held]
+            inputs[state.slot] = [held]
+            if not self._is_apart(state):
+                outputs[out_slot(state.slot)] = [held]
         inputs.update(self.op_inputs(param))
         return block.append_op(self._rule_of(param).name, inputs, outputs, self.op_attrs(param))
+
+    def _is_apart(self, state):
+        """Whether an op of its own moves a state on; an update that may be skipped, or by variables, does all itself."""
+        return (self.powers_apart and state in BETA_POWERS and self._skip_update is None
+                and not isinstance(self.hypers[state.initial], Variable))
+
+    def _move_powers(self, block, param):
+        for state in self._states_of(param):
+            if self._is_apart(state):
+                held = self._get_accumulator(state.name, param)
+                block.append_op("scale", {"X": [held]}, {"Out": [held]}, {"scale": float(self.hypers[state.initial])})
 
     def _rule_of(self, param):
         return RULES[self.type]

@@ -96,6 +96,7 @@ class Adam(Optimizer):
     """Steps by the ratio of decayed mean and root mean square; ``lazy_mode`` leaves unmentioned rows alone."""
 
     type = "adam"
+    powers_apart = True
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None, lazy_mode=False):
@@ -126,6 +127,7 @@ class Adamax(Optimizer):
     """Adam with the decayed maximum of |g| in place of the root mean square."""
 
     type = "adamax"
+    powers_apart = True
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
@@ -172,6 +174,7 @@ class Lamb(Optimizer):
     """
 
     type = "lamb"
+    powers_apart = True
 
     def __init__(self, learning_rate=0.001, lamb_weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6,
                  parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None,

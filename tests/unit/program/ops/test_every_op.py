@@ -34,6 +34,7 @@ ELSEWHERE = {
     "get_tensor_from_selected_rows": "program/ops/test_positions.py",
     "sparse_table_lookup": "program/ops/test_sparse_table.py",
     "distributed_lookup_table": "test_distributed_lookup.py",
+    **dict.fromkeys(("split_selected_rows", "split_ids"), "transpile/test_original_programs.py"),
     **dict.fromkeys(("send", "split_byref", "recv", "recv_rate", "send_barrier", "fetch_barrier", "fake_init",
                      "listen_and_serv"), "test_distributed_ops.py"),
     **dict.fromkeys(("c_allreduce_sum", "c_allgather_rows", "c_broadcast", "c_sync_comm_stream"),
