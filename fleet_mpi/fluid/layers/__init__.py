@@ -56,4 +56,13 @@ from fleet_mpi.fluid.layers.tensor import (argmax, argmin, argsort, assign, cast
 from fleet_mpi.fluid.layers.tensor import (addcmul, addmm, allclose, elementwise_equal, flip, full, full_like, meshgrid,
                                            randint, randn, randperm, tril, triu)
 
-__getattr__ = _missing_name("paddle.fluid.layers", globals(), {**control_flow._LATE, **rnn._LATE})
+_LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE}
+
+
+def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=False, is_reverse=False, **kwargs):  # noqa: F811
+    """Run a cell over all steps; as in the original, this function hides the module of its name."""
+    from fleet_mpi.program.layers.rnn_cells import rnn as run
+    return run(cell, inputs, initial_states, sequence_length, time_major, is_reverse, **kwargs)
+
+
+__getattr__ = _missing_name("paddle.fluid.layers", globals(), _LATE)

@@ -35,4 +35,6 @@ from fleet_mpi.program.layers.tensor import (gaussian_random, gaussian_random_ba
 from fleet_mpi.program.layers.tensor_products import add_position_encoding, bilinear_tensor_product, fsp_matrix
 from fleet_mpi.program.schedules import autoincreased_step_counter
 
-__getattr__ = _missing_name("paddle.fluid.layers.nn", globals())
+_LATE = {"gather_tree": "fleet_mpi.program.layers.beam_search"}
+
+__getattr__ = _missing_name("paddle.fluid.layers.nn", globals(), _LATE)

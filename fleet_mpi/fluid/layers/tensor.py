@@ -12,4 +12,6 @@ from fleet_mpi.program.layers.positions import allclose, meshgrid, tril, triu
 from fleet_mpi.program.layers.tensor import randperm
 from fleet_mpi.program.layers.tensor_products import addcmul, addmm
 
-__getattr__ = _missing_name("paddle.fluid.layers.tensor", globals())
+_LATE = {"tensor_array_to_tensor": "fleet_mpi.program.layers.tensor_array"}
+
+__getattr__ = _missing_name("paddle.fluid.layers.tensor", globals(), _LATE)

@@ -25,6 +25,7 @@ ELSEWHERE = {
                      "shrink_rnn_memory", "reorder_lod_tensor_by_rank"), "program/layers/test_dynamic_rnn.py"),
     "recurrent": "program/layers/test_static_rnn.py",
     **dict.fromkeys(("split_lod_tensor", "merge_lod_tensor"), "program/layers/test_if_else.py"),
+    "tensor_array_to_tensor": "program/ops/test_array_joining.py",
     "empty_array": "program/test_nested_gradients.py",
     "beam_search_decode": "program/ops/test_beam_search.py",
     "py_func": "program/ops/test_host_calls.py",
