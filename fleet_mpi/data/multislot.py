@@ -27,6 +27,12 @@ class DataGenerator:
             raise UsageError(f"set_batch: expected a whole number of at least 1, got {batch_size!r}")
         self.batch_size_ = batch_size
 
+    def _set_line_limit(self, line_limit):
+        # Kept only, as in the original: for those who try a generator out.
+        if not isinstance(line_limit, int) or line_limit < 1:
+            raise UsageError(f"_set_line_limit: expected a whole number of at least 1, got {line_limit!r}")
+        self._line_limit = line_limit
+
     def run_from_stdin(self):
         """Read raw lines from stdin, write multislot lines to stdout."""
         self._write(sample for line in sys.stdin for sample in self._samples_of(line))
