@@ -1,7 +1,6 @@
-"""``fluid.data_feed_desc``: the description of slots that AsyncExecutor read, known by name only."""
+"""``fluid.data_feed_desc``: descriptions of multislot files."""
 
+from fleet_mpi.data.feed_desc import DataFeedDesc
 from fleet_mpi.errors import missing_name as _missing_name
 
-__getattr__ = _missing_name("paddle.fluid.data_feed_desc", globals(), refused={
-    "DataFeedDesc": "slots are not described by a file; give the variables to DatasetFactory().create_dataset(...) with "
-                    "set_use_var"})
+__getattr__ = _missing_name("paddle.fluid.data_feed_desc", globals())
