@@ -58,11 +58,6 @@ from fleet_mpi.fluid.layers.tensor import (addcmul, addmm, allclose, elementwise
 
 _LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE}
 
-
-def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=False, is_reverse=False, **kwargs):  # noqa: F811
-    """Run a cell over all steps; as in the original, this function hides the module of its name."""
-    from fleet_mpi.program.layers.rnn_cells import rnn as run
-    return run(cell, inputs, initial_states, sequence_length, time_major, is_reverse, **kwargs)
-
+from fleet_mpi.program.layers.recurrent import rnn  # noqa: E402  (as in the original, the function hides the module)
 
 __getattr__ = _missing_name("paddle.fluid.layers", globals(), _LATE)
