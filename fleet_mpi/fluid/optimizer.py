@@ -9,6 +9,7 @@ from fleet_mpi.program.optimizers.plain import (SGD, Adadelta, AdadeltaOptimizer
                                                 DecayedAdagrad, DecayedAdagradOptimizer, Ftrl, FtrlOptimizer, Lamb,
                                                 LambOptimizer, LarsMomentum, LarsMomentumOptimizer, Momentum,
                                                 MomentumOptimizer, RMSProp, RMSPropOptimizer, SGDOptimizer)
+from fleet_mpi.program.optimizers.plain import Dpsgd, DpsgdOptimizer
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, LookaheadOptimizer, RecomputeOptimizer
 
 __getattr__ = _missing_name("paddle.fluid.optimizer", globals(), refused={

@@ -35,7 +35,7 @@ def read():
     return Updates(fluid.default_main_program().clone())
 
 
-@pytest.mark.parametrize("rule", sorted({*RULES} - {"dgc_momentum"}))
+@pytest.mark.parametrize("rule", sorted({*RULES} - {"dgc_momentum", "dpsgd"}))
 def test_b38_every_optimizer_has_a_recipe_with_its_settings_and_all_its_states(network, rule):
     LEARNING[rule]().minimize(network())
     updates = read()
@@ -46,6 +46,14 @@ def test_b38_every_optimizer_has_a_recipe_with_its_settings_and_all_its_states(n
     assert [state for state, _ in recipe.states] == [state.name for state in RULES[rule].states]
     assert all(updates.block.var(name).persistable for _, name in recipe.states)
     assert updates.gradients == {"b": "b@GRAD", "v": "v@GRAD", "w": "w@GRAD"}
+
+
+def test_differential_privacy_is_a_norm_bound_and_a_rule_with_a_seed_of_each_parameter(network):
+    optimizer.Dpsgd(0.1, clip=0.5, batch_size=8.0, sigma=2.0).minimize(network())
+    recipes = read().recipes
+    assert all((recipe.rule, recipe.steps) == ("dpsgd", (BoundNorm(0.5),)) for recipe in recipes.values())
+    seeds = {dict(recipe.hypers)["seed"] for recipe in recipes.values()}
+    assert len(seeds) == 3 and dict(recipes["w"].hypers)["sigma"] == 2.0
 
 
 def test_decay_is_read_with_its_kind_and_coefficient(network):

@@ -11,6 +11,11 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.clip import ClipByNorm, ClipByValue
 from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.initializers import Constant
+from fleet_mpi.program.layers.data import static_data
+from fleet_mpi.program.layers.math import matmul_v2
+from fleet_mpi.program.layers.reduction import reduce_sum
+from fleet_mpi.program.layers.tensor import create_parameter
 from fleet_mpi.program.optimizers import compressed, paddle2, plain
 from fleet_mpi.program.optimizers.base import persistable
 from fleet_mpi.program.program import default_main_program, default_startup_program
@@ -223,3 +228,21 @@ def test_dgc_clips_by_norm_only_and_shares_the_norm_out():
         compressed.DGCMomentumOptimizer(RATE, 0.9, 0, grad_clip=ClipByValue(1.0))
     with pytest.raises(UsageError, match="num_trainers"):
         compressed.DGCMomentumOptimizer(RATE, 0.9, 0, grad_clip=ClipByNorm(1.0))
+
+
+def test_differential_privacy_clips_the_gradient_and_adds_one_number_drawn_anew():
+    x = static_data("x", [None, 2])
+    weight = create_parameter([2, 3], "float32", name="weight", default_initializer=Constant(0.0))
+    loss = reduce_sum(matmul_v2(x, weight))
+    plain.Dpsgd(1.0, clip=0.5, batch_size=2.0, sigma=0.1).minimize(loss)
+    executor = Executor()
+    executor.run(default_startup_program())
+    feed, clipped = {"x": np.array([[3, 4]], "float32")}, np.array([[3] * 3, [4] * 3]) / np.sqrt(75) * 0.5
+    before, added = np.zeros((2, 3)), []
+    for _ in range(20):
+        after, = executor.run(feed=feed, fetch_list=[weight])
+        noise = before - after - clipped
+        np.testing.assert_allclose(noise, noise[0, 0], atol=1e-5)
+        added.append(noise[0, 0])
+        before = after
+    assert len(set(added)) == 20 and 0.02 < np.std(added) < 0.1
