@@ -1,13 +1,14 @@
 """``fluid.layers``: all layers of 1.x, also by the module of the original they come from."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.fluid.layers import (collective, control_flow, device, io, learning_rate_scheduler, loss, metric_op,
-                                    nn, ops, rnn, sequence_lod, tensor)
+from fleet_mpi.fluid.layers import (collective, control_flow, device, distributions, io, learning_rate_scheduler, loss,
+                                    metric_op, nn, ops, rnn, sequence_lod, tensor)
 from fleet_mpi.fluid.layers.control_flow import (Assert, ConditionalBlock, ParallelDo, Print, Switch, While,
                                                  array_length, array_read, array_write, case, cond, create_array,
                                                  equal, greater_equal, greater_than, increment, is_empty, less_equal,
                                                  less_than, not_equal, switch_case, while_loop)
 from fleet_mpi.fluid.layers.device import get_places
+from fleet_mpi.fluid.layers.distributions import Categorical, MultivariateNormalDiag, Normal, Uniform
 from fleet_mpi.fluid.layers.io import create_py_reader_by_data, data, double_buffer, py_reader, read_file
 from fleet_mpi.fluid.layers.learning_rate_scheduler import (cosine_decay, exponential_decay, inverse_time_decay,
                                                             linear_lr_warmup, natural_exp_decay, noam_decay,
