@@ -168,7 +168,7 @@ class Fleet:
         return self._optimizer
 
     def save_persistables(self, executor, dirname, main_program=None, filename=None):
-        """Save parameters and optimizer state; with servers, worker 0 writes what they have at one moment."""
+        """Save parameters and optimizer state; with servers, what they have at one moment."""
         if self._job is not None:
             self._job.save_persistables(dirname, self._origin_of(main_program), filename)
         else:

@@ -27,6 +27,7 @@ class Program:
         self._device = None
         self._is_distributed = False
         self._distribution = None  # how it is spread over servers, once it is
+        self._server = None  # the number of the server whose program it is
         # What scripts read of a distributed program.
         self._is_chief, self._endpoints, self._ps_endpoint = False, [], None
         self._distributed_lookup_table, self._parameters_on_pservers = None, None
@@ -170,7 +171,7 @@ def copy_program(program):
     twin = Program()
     twin._random_seed = program._random_seed
     twin._is_distributed, twin._fleet_opt = program._is_distributed, copy.copy(program._fleet_opt)
-    twin._distribution = program._distribution
+    twin._distribution, twin._server = program._distribution, program._server
     for name in ("_is_chief", "_endpoints", "_ps_endpoint", "_distributed_lookup_table", "_parameters_on_pservers"):
         setattr(twin, name, getattr(program, name))
     twin.blocks = [Block(twin, old.idx, old.parent_idx, old.forward_block_idx) for old in program.blocks]

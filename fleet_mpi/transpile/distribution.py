@@ -15,6 +15,8 @@ class Distribution:
 
     ``connect`` and ``disconnect`` are set by whoever runs such programs (``distributed_ops``): called before every run
     of a worker's program, the first sees to it that the scope has a connection to the servers; the second ends it.
+    ``load_rest`` is set by whoever saves and loads (``checkpoint.saving``): called with what the servers loaded and a
+    worker's scope after its first pull.
     """
 
     placement: object                 # of the dense variables
@@ -31,10 +33,10 @@ class Distribution:
     worker: int | None = None         # this worker's number; None: by rank order
     startup_source: object = None     # the untouched startup program: initial values of everything
     origin: object = None             # the untouched training program: what is saved and loaded
-    loads: object = None              # servers: called with the server before it serves; returns the folder it loaded
-    loads_rest: object = None         # workers: called with the folder and the scope after their first pull
+    program: object = None            # the worker's: what ``origin`` was made
+    loaded_from: object = None        # servers: [folder, files] that the values of their scopes come from, if any
 
-    connect = disconnect = None
+    connect = disconnect = load_rest = None
 
     def before_run(self, scope):
         """The hook of the worker's programs."""

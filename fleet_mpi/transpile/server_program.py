@@ -82,6 +82,11 @@ def shards_of(distribution, server):
     return [*distribution.placement.of_server(server), *distribution.row_placement.of_server(server)]
 
 
+def scope_name(shard):
+    """The name of a parameter's part in its server's scope."""
+    return shard.variable + _suffix(shard)
+
+
 def state_name(name, shard, distribution):
     """The name of a state's part: the state's own, unless the server has several parts of it."""
     by_rows = any(one.name == shard.variable for one in distribution.row_placement.variables)
@@ -91,7 +96,7 @@ def state_name(name, shard, distribution):
 
 
 def _suffix(shard):
-    return "" if shard.name == shard.variable else f".block{shard.block}"
+    return f".block{shard.block}" if shard.is_cut else ""
 
 
 def _update_ops(block, root, distribution, shard, updates):

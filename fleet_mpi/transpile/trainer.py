@@ -39,6 +39,7 @@ def _belongs_to(program, distribution):
     program._before_run.append(distribution.before_run)
     program._at_close.append(distribution.at_close)
     belongs_to(program, distribution)
+    distribution.program = program
     program.touch()
 
 
