@@ -41,6 +41,8 @@ CLAIMS = {
                 "(provided, listed, generated, whole_batches) == (24, 320, 24, 5)", "reached == 1"],
     "optimizers": ["optimizers == 22"],
     "word2vec_nce": ["last < first * 0.6", "nce == 1"],
+    "own_folder": ["(worker, models, params) == (0, 3, 9)", "difference == 0"],
+    "server_resumes": ["last < first", "saved > 20"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}
