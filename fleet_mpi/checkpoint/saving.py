@@ -2,7 +2,7 @@
 
 A worker's program is saved whole, with what the servers have of it, in the files that one process writes. Every worker
 that saves writes, where it was told; several that save the same state into one folder leave one save there. A server's
-program is saved and loaded by its blocks (``server_blocks``).
+program is saved and loaded by its blocks (``block_values``).
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import contextlib
 from fleet_mpi import collective_session, notices, sessions
 from fleet_mpi.checkpoint import distributed, inference_model, variables
 from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
-from fleet_mpi.checkpoint.server_blocks import BlockValues
+from fleet_mpi.checkpoint.block_values import BlockValues
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.transaction import Author, saving_into
 from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of

@@ -10,7 +10,7 @@ from fleet_mpi import distributed_ops  # noqa: F401  (enters the ops of a worker
 from fleet_mpi import fluid, sessions
 from fleet_mpi.checkpoint import distributed, manifest, variables
 from fleet_mpi.checkpoint.inference_model import load_inference_model
-from fleet_mpi.checkpoint.server_blocks import BlockValues
+from fleet_mpi.checkpoint.block_values import BlockValues
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.errors import CheckpointDamaged, UsageError
