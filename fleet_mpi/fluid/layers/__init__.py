@@ -33,8 +33,8 @@ from fleet_mpi.fluid.layers.nn import (adaptive_pool2d, adaptive_pool3d, autoinc
                                        stanh, strided_slice, sum, swish, topk, transpose, uniform_random,
                                        uniform_random_batch_size_like, unique, unsqueeze, unstack, where)
 from fleet_mpi.fluid.layers.nn import (add_position_encoding, affine_channel, affine_grid, bilinear_tensor_product,
-                                       crop, crop_tensor, fsp_matrix, get_tensor_from_selected_rows, grid_sampler,
-                                       group_norm, im2sequence, image_resize, image_resize_short, inplace_abn,
+                                       crop, crop_tensor, deformable_conv, fsp_matrix, get_tensor_from_selected_rows,
+                                       grid_sampler, group_norm, im2sequence, image_resize, image_resize_short, inplace_abn,
                                        instance_norm, lrn, maxout, merge_selected_rows, mish, multiplex,
                                        pad_constant_like, pixel_shuffle, random_crop, rank, resize_bilinear,
                                        resize_linear, resize_nearest, resize_trilinear, scatter_nd, scatter_nd_add,

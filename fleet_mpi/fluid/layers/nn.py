@@ -7,8 +7,8 @@ from fleet_mpi.program.layers.comparison import logical_and, logical_not, logica
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.layers.host_calls import py_func
-from fleet_mpi.program.layers.images import (affine_grid, grid_sampler, im2sequence, image_resize, image_resize_short,
-                                             maxout, pixel_shuffle, random_crop, resize_bilinear, resize_linear,
+from fleet_mpi.program.layers.images import (affine_grid, deformable_conv, grid_sampler, im2sequence, image_resize,
+                                             image_resize_short, maxout, pixel_shuffle, random_crop, resize_bilinear, resize_linear,
                                              resize_nearest, resize_trilinear, shuffle_channel, similarity_focus,
                                              space_to_depth, temporal_shift, unfold)
 from fleet_mpi.program.layers.loss import dice_loss, label_smooth, log_loss, smooth_l1

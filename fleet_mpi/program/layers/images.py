@@ -1,6 +1,7 @@
 """Layers over images: patches, sampling, resizing, channels moved about."""
 
 from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.program.initializers import Normal
 from fleet_mpi.program.layer_helper import LayerHelper
 from fleet_mpi.program.layers.nn import per_dimension
 from fleet_mpi.program.layers.single_op import single_op
@@ -155,6 +156,25 @@ def image_resize_short(input, out_short_len, resample="BILINEAR"):
     short = sizes.index(min(sizes))
     wanted = [out_short_len if i == short else int(size * factor + 0.5) for i, size in enumerate(sizes)]
     return image_resize(input, wanted, resample=resample)
+
+
+def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None,
+                    deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True, name=None):
+    """A convolution that reads where ``offset`` says, with the weights of ``mask`` (``modulated``), plus a bias."""
+    helper = LayerHelper("deformable_conv", param_attr=param_attr, bias_attr=bias_attr, name=name)
+    channels, groups = helper.require(input, "input").shape[1], groups or 1
+    window = per_dimension(filter_size, 2, "deformable_conv: filter_size")
+    weight = helper.create_parameter(helper.param_attr, [num_filters, channels // groups] + window, input.dtype,
+                                     default_initializer=Normal(0.0, (2.0 / (window[0] * window[1] * channels)) ** 0.5))
+    inputs = {"Input": [input], "Offset": [helper.require(offset, "offset")], "Filter": [weight]}
+    if modulated:
+        inputs["Mask"] = [helper.require(mask, "mask")]
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op("deformable_conv" if modulated else "deformable_conv_v1", inputs, {"Output": [out]}, {
+        **{f"{what}s": per_dimension(given, 2, f"deformable_conv: {what}") for what, given in (
+            ("stride", stride), ("padding", padding), ("dilation", dilation))},
+        "groups": groups, "deformable_groups": deformable_groups or 1, "im2col_step": im2col_step or 64})
+    return helper.append_bias_op(out, dim_start=1, dim_end=2)
 
 
 def similarity_focus(input, axis, indexes, name=None):

@@ -114,15 +114,22 @@ def sides(k, given, size):
     xp = k.xp
     place, slope = unfolded_place(k, given, size)
     if k.attr("mode") == "nearest":
-        before = xp.rint(place)
-        found = [(before, xp.ones_like(place), xp.zeros_like(place))]
-    else:
-        before = xp.floor(place)
-        share = place - before
-        found = [(before, 1 - share, -slope), (before + 1, share, slope)]
+        return inside(xp, [(xp.rint(place), xp.ones_like(place), xp.zeros_like(place))], size)
+    return two_sides(xp, place, slope, size)
+
+
+def two_sides(xp, place, slope, size):
+    """The pixels before and behind places: [(pixel, weight, slope of the weight)]; those outside weigh nothing."""
+    before = xp.floor(place)
+    share = place - before
+    return inside(xp, [(before, 1 - share, -slope), (before + 1, share, slope)], size)
+
+
+def inside(xp, found, size):
+    """The same with pixels that exist: outside of the image the weight is 0."""
     return [(xp.clip(at, 0, size - 1).astype("int64"), weight * is_inside, change * is_inside)
             for at, weight, change in found
-            for is_inside in [((at >= 0) & (at <= size - 1)).astype(given.dtype)]]
+            for is_inside in [((at >= 0) & (at <= size - 1)).astype(weight.dtype)]]
 
 
 def unfolded_place(k, given, size):

@@ -7,7 +7,10 @@ from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers import images as layers
 from fleet_mpi.program.layers.data import data, static_data
+from fleet_mpi.program.layers.nn import conv2d
 from fleet_mpi.program.layers.tensor import fill_constant
+from fleet_mpi.program.param_attr import ParamAttr
+from fleet_mpi.program.program import default_startup_program
 
 PICTURES = np.random.default_rng(0).normal(size=(2, 4, 6, 4)).astype("float32")
 
@@ -57,6 +60,19 @@ def test_patches_in_a_sequence():
     found, = Executor().run(feed={"image": PICTURES}, fetch_list=[out], return_numpy=False)
     assert found.recursive_sequence_lengths() == [[6, 6]]
     np.testing.assert_array_equal(np.array(found)[0], PICTURES[0, :, :2, :2].reshape(-1))
+
+
+def test_without_offsets_a_deformable_convolution_is_a_convolution():
+    image, offset, mask = (static_data(name, [2, count, 6, 4]) for name, count in (("image", 4), ("offset", 18), ("mask", 9)))
+    attr = ParamAttr(name="shared")
+    outs = [layers.deformable_conv(image, offset, mask, 3, 3, padding=1, param_attr=attr),
+            layers.deformable_conv(image, offset, None, 3, 3, padding=1, param_attr=attr, modulated=False),
+            conv2d(image, 3, 3, padding=1, param_attr=attr)]
+    Executor().run(default_startup_program())
+    half, whole, plain = run(*outs, image=PICTURES, offset=np.zeros((2, 18, 6, 4), "float32"),
+                             mask=np.full((2, 9, 6, 4), 0.5, "float32"))
+    np.testing.assert_allclose(whole, plain, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(half * 2, plain, rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_not_there_says_so():
