@@ -43,6 +43,10 @@ CLAIMS = {
     "word2vec_nce": ["last < first * 0.6", "nce == 1"],
     "own_folder": ["(worker, models, params) == (0, 3, 9)", "difference == 0"],
     "server_resumes": ["last < first", "saved > 20"],
+    "spatial_transformer": ["shift_last < shift_first / 2", "score_last < 0.5", "moved_x < -0.1", "moved_y < -0.05"],
+    "static_transformer": ["parameters == 41", "last < first / 10", "accuracy > 0.9"],
+    "policy": ["right > 0.7", "entropy < 0.9", "apart > 0.4", "abs(spread - 2) < 0.2", "abs(middle - 2) < 0.1",
+               "abs(both - 2.837877) < 1e-4", "abs(off - 0.125) < 1e-5"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}
