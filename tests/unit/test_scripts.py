@@ -40,6 +40,8 @@ CLAIMS = {
     "readers": ["(chained, composed, multiprocess) == (80, 4, 80)", "steps == 4", "last < first / 2",
                 "(provided, listed, generated, whole_batches) == (24, 320, 24, 5)", "reached == 1"],
     "optimizers": ["optimizers == 22"],
+    "semantic_roles": ["last < first / 4", "f1 > 0.9", "(sentences, tags) == (3, 9)"],
+    "ctc_recognition": ["last < first / 10", "distance < 0.1", "wrong < 0.1"],
     "word2vec_nce": ["last < first * 0.6", "nce == 1"],
     "own_folder": ["(worker, models, params) == (0, 3, 9)", "difference == 0"],
     "server_resumes": ["last < first", "saved > 20"],

@@ -6,5 +6,6 @@ from fleet_mpi.program.layers.loss import (bpr_loss, cross_entropy, dice_loss, h
                                            sigmoid_cross_entropy_with_logits, smooth_l1, softmax_with_cross_entropy)
 from fleet_mpi.program.layers.math import square_error_cost
 from fleet_mpi.program.layers.sampled_loss import hsigmoid, nce, sampled_softmax_with_cross_entropy
+from fleet_mpi.program.layers.sequence_labels import edit_distance, warpctc
 
 __getattr__ = _missing_name("paddle.fluid.layers.loss", globals())

@@ -19,6 +19,7 @@ from fleet_mpi.program.layers.math import (clip, clip_by_norm, cos_sim, cumsum, 
                                            elementwise_floordiv, elementwise_max, elementwise_min, elementwise_mod,
                                            elementwise_mul, elementwise_pow, elementwise_sub, l2_normalize, matmul,
                                            mul, pow, scale, sum)
+from fleet_mpi.program.layers.metric import mean_iou
 from fleet_mpi.program.layers.nn import (adaptive_pool2d, adaptive_pool3d, batch_norm, conv2d, conv2d_transpose,
                                          conv3d, conv3d_transpose, dropout, layer_norm, log_softmax, pool2d, pool3d,
                                          softmax)
@@ -30,6 +31,7 @@ from fleet_mpi.program.layers.reduction import (mean, reduce_all, reduce_any, re
                                                 reduce_prod, reduce_sum)
 from fleet_mpi.program.layers.sampled_loss import sampling_id
 from fleet_mpi.program.layers.sequence import lod_append, lod_reset
+from fleet_mpi.program.layers.sequence_labels import chunk_eval, crf_decoding, ctc_greedy_decoder, linear_chain_crf
 from fleet_mpi.program.layers.tensor import (gaussian_random, gaussian_random_batch_size_like, shape, size,
                                              uniform_random, uniform_random_batch_size_like)
 from fleet_mpi.program.layers.tensor_products import add_position_encoding, bilinear_tensor_product, fsp_matrix
