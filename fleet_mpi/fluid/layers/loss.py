@@ -1,6 +1,7 @@
 """``fluid.layers.loss``: what training makes small."""
 
 from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.program.layers.embedding_loss import center_loss, npair_loss, teacher_student_sigmoid_loss
 from fleet_mpi.program.layers.loss import (bpr_loss, cross_entropy, dice_loss, huber_loss, kldiv_loss, label_smooth,
                                            log_loss, margin_rank_loss, mse_loss, rank_loss,
                                            sigmoid_cross_entropy_with_logits, smooth_l1, softmax_with_cross_entropy)

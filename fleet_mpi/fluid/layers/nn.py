@@ -3,6 +3,7 @@
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers.activation import (brelu, elu, hard_sigmoid, hard_swish, leaky_relu, mish, prelu, relu,
                                                  relu6, selu, silu, soft_relu, stanh, swish)
+from fleet_mpi.program.layers.click import continuous_value_model, data_norm, filter_by_instag, hash
 from fleet_mpi.program.layers.comparison import logical_and, logical_not, logical_or, logical_xor
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
