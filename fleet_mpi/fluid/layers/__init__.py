@@ -13,28 +13,26 @@ from fleet_mpi.fluid.layers.io import create_py_reader_by_data, data, double_buf
 from fleet_mpi.fluid.layers.learning_rate_scheduler import (cosine_decay, exponential_decay, inverse_time_decay,
                                                             linear_lr_warmup, natural_exp_decay, noam_decay,
                                                             piecewise_decay, polynomial_decay)
-from fleet_mpi.fluid.layers.loss import (bpr_loss, center_loss, cross_entropy, dice_loss, edit_distance, hsigmoid,
-                                         huber_loss, kldiv_loss, label_smooth, log_loss, margin_rank_loss, mse_loss,
-                                         nce, npair_loss, rank_loss, sampled_softmax_with_cross_entropy,
+from fleet_mpi.fluid.layers.loss import (bpr_loss, cross_entropy, dice_loss, huber_loss, kldiv_loss, label_smooth,
+                                         log_loss, margin_rank_loss, mse_loss, rank_loss,
                                          sigmoid_cross_entropy_with_logits, smooth_l1, softmax_with_cross_entropy,
-                                         square_error_cost, teacher_student_sigmoid_loss, warpctc)
+                                         square_error_cost)
 from fleet_mpi.fluid.layers.metric_op import accuracy, auc
-from fleet_mpi.fluid.layers.nn import (adaptive_pool2d, adaptive_pool3d, autoincreased_step_counter, batch_norm, brelu,
-                                       chunk_eval, clip, clip_by_norm, continuous_value_model, conv2d,
-                                       conv2d_transpose, conv3d, conv3d_transpose, cos_sim, crf_decoding,
-                                       ctc_greedy_decoder, cumsum, data_norm, dropout, elementwise_add,
-                                       elementwise_div, elementwise_floordiv, elementwise_max, elementwise_min,
-                                       elementwise_mod, elementwise_mul, elementwise_pow, elementwise_sub, elu,
-                                       embedding, expand, expand_as, fc, filter_by_instag, flatten, gather, gather_nd,
-                                       gaussian_random, gaussian_random_batch_size_like, hard_sigmoid, hard_swish,
-                                       hash, l2_normalize, layer_norm, leaky_relu, linear_chain_crf, lod_append,
-                                       lod_reset, log_softmax, logical_and, logical_not, logical_or, logical_xor,
-                                       matmul, mean, mean_iou, mul, one_hot, pad, pad2d, pool2d, pool3d, pow, prelu,
-                                       py_func, reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min,
-                                       reduce_prod, reduce_sum, relu, relu6, reshape, sampling_id, scale, scatter,
-                                       selu, shape, shard_index, silu, size, slice, soft_relu, softmax, split, squeeze,
-                                       stack, stanh, strided_slice, sum, swish, topk, transpose, uniform_random,
-                                       uniform_random_batch_size_like, unique, unsqueeze, unstack, where)
+from fleet_mpi.fluid.layers.nn import (adaptive_pool2d, adaptive_pool3d, autoincreased_step_counter, batch_norm,
+                                       brelu, clip, clip_by_norm, conv2d, conv2d_transpose, conv3d, conv3d_transpose,
+                                       cos_sim, cumsum, dropout, elementwise_add, elementwise_div,
+                                       elementwise_floordiv, elementwise_max, elementwise_min, elementwise_mod,
+                                       elementwise_mul, elementwise_pow, elementwise_sub, elu, embedding, expand,
+                                       expand_as, fc, flatten, gather, gather_nd, gaussian_random,
+                                       gaussian_random_batch_size_like, hard_sigmoid, hard_swish, l2_normalize,
+                                       layer_norm, leaky_relu, lod_append, lod_reset, log_softmax, logical_and,
+                                       logical_not, logical_or, logical_xor, matmul, mean, mul, one_hot, pad, pad2d,
+                                       pool2d, pool3d, pow, prelu, py_func, reduce_all, reduce_any, reduce_max,
+                                       reduce_mean, reduce_min, reduce_prod, reduce_sum, relu, relu6, reshape, scale,
+                                       scatter, selu, shape, shard_index, silu, size, slice, soft_relu, softmax,
+                                       split, squeeze, stack, stanh, strided_slice, sum, swish, topk, transpose,
+                                       uniform_random, uniform_random_batch_size_like, unique, unsqueeze, unstack,
+                                       where)
 from fleet_mpi.fluid.layers.nn import (add_position_encoding, affine_channel, affine_grid, bilinear_tensor_product,
                                        crop, crop_tensor, deformable_conv, fsp_matrix, get_tensor_from_selected_rows,
                                        grid_sampler, group_norm, im2sequence, image_resize, image_resize_short, inplace_abn,
@@ -60,7 +58,7 @@ from fleet_mpi.fluid.layers.tensor import (argmax, argmin, argsort, assign, cast
 from fleet_mpi.fluid.layers.tensor import (addcmul, addmm, allclose, elementwise_equal, flip, full, full_like, meshgrid,
                                            randint, randn, randperm, tril, triu)
 
-_LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE}
+_LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._LATE}
 
 from fleet_mpi.program.layers.recurrent import rnn  # noqa: E402  (as in the original, the function hides the module)
 

@@ -3,7 +3,6 @@
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers.activation import (brelu, elu, hard_sigmoid, hard_swish, leaky_relu, mish, prelu, relu,
                                                  relu6, selu, silu, soft_relu, stanh, swish)
-from fleet_mpi.program.layers.click import continuous_value_model, data_norm, filter_by_instag, hash
 from fleet_mpi.program.layers.comparison import logical_and, logical_not, logical_or, logical_xor
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
@@ -20,7 +19,6 @@ from fleet_mpi.program.layers.math import (clip, clip_by_norm, cos_sim, cumsum, 
                                            elementwise_floordiv, elementwise_max, elementwise_min, elementwise_mod,
                                            elementwise_mul, elementwise_pow, elementwise_sub, l2_normalize, matmul,
                                            mul, pow, scale, sum)
-from fleet_mpi.program.layers.metric import mean_iou
 from fleet_mpi.program.layers.nn import (adaptive_pool2d, adaptive_pool3d, batch_norm, conv2d, conv2d_transpose,
                                          conv3d, conv3d_transpose, dropout, layer_norm, log_softmax, pool2d, pool3d,
                                          softmax)
@@ -30,14 +28,17 @@ from fleet_mpi.program.layers.positions import (crop, crop_tensor, get_tensor_fr
                                                 multiplex, pad_constant_like, rank, scatter_nd, scatter_nd_add)
 from fleet_mpi.program.layers.reduction import (mean, reduce_all, reduce_any, reduce_max, reduce_mean, reduce_min,
                                                 reduce_prod, reduce_sum)
-from fleet_mpi.program.layers.sampled_loss import sampling_id
 from fleet_mpi.program.layers.sequence import lod_append, lod_reset
-from fleet_mpi.program.layers.sequence_labels import chunk_eval, crf_decoding, ctc_greedy_decoder, linear_chain_crf
 from fleet_mpi.program.layers.tensor import (gaussian_random, gaussian_random_batch_size_like, shape, size,
                                              uniform_random, uniform_random_batch_size_like)
 from fleet_mpi.program.layers.tensor_products import add_position_encoding, bilinear_tensor_product, fsp_matrix
 from fleet_mpi.program.schedules import autoincreased_step_counter
 
-_LATE = {"gather_tree": "fleet_mpi.program.layers.beam_search"}
+_LATE = {"gather_tree": "fleet_mpi.program.layers.beam_search", "mean_iou": "fleet_mpi.program.layers.metric",
+         "sampling_id": "fleet_mpi.program.layers.sampled_loss",
+         **dict.fromkeys(("chunk_eval", "crf_decoding", "ctc_greedy_decoder", "linear_chain_crf"),
+                         "fleet_mpi.program.layers.sequence_labels"),
+         **dict.fromkeys(("continuous_value_model", "data_norm", "filter_by_instag", "hash"),
+                         "fleet_mpi.program.layers.click")}
 
 __getattr__ = _missing_name("paddle.fluid.layers.nn", globals(), _LATE)

@@ -26,4 +26,6 @@ def fc(x, size, num_flatten_dims=1, weight_attr=None, bias_attr=None, activation
     return _dense.fc(x, size, num_flatten_dims, weight_attr, bias_attr, activation, name)
 
 
-__getattr__ = _missing_name("paddle.static.nn", globals())
+__getattr__ = _missing_name("paddle.static.nn", globals(), {
+    "nce": "fleet_mpi.program.layers.sampled_loss", "crf_decoding": "fleet_mpi.program.layers.sequence_labels",
+    **dict.fromkeys(("continuous_value_model", "data_norm"), "fleet_mpi.program.layers.click")})
