@@ -46,6 +46,8 @@ TABLE = {
                "sparse_embedding(entry)", "memory_optimize", "release_memory", "init_on_cpu", "device_guard",
                "InferenceTranspiler.transpile", "no_grad"],
     "loaders and data": ["use_double_buffer", "use_multiprocess", "double_buffer", "set_hdfs_config",
+                         "paddle.io.DataLoader(places, use_buffer_reader, use_shared_memory, persistent_workers)",
+                         "set_feed_type", "set_date", "set_generate_unique_feasigns",
                          "paddle.vision.set_image_backend"],
     "mixed precision, optimizers": ["custom_white_list", "custom_black_list", "use_pure_fp16", "use_fp16_guard",
                                     "amp_init", "multi_precision"],
