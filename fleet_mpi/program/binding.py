@@ -101,7 +101,7 @@ def infer_all(ops, frame, nested=False):
     defined = []
     for op in ops:
         for name in reads_of(op):
-            if name and name not in frame.metas:
+            if name and frame.lacks(name):
                 frame.resolve(name, op)
         body = body_of(op)
         if body is not None:
@@ -111,6 +111,7 @@ def infer_all(ops, frame, nested=False):
             infer_all(body.ops, frame, nested=True)
         before = {name: dict.get(frame.metas, name) for name in op.output_arg_names} if nested else {}
         registry.infer(Call(op, frame.metas))
+        frame.metas.guessed.difference_update(op.output_arg_names)
         if not nested:
             fold(op, frame)
         for name, meta in before.items():

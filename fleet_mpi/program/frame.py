@@ -60,6 +60,7 @@ class Metas(dict):
         self.program, self.values = program, values
         self._makers = None  # variable -> the op that gives it its first value
         self._in_work = set()
+        self.guessed = set()  # inferred from ops that do not run, for the shapes of others
 
     def __missing__(self, name):
         if name not in self._in_work:
@@ -84,6 +85,7 @@ class Metas(dict):
                 pending += lacking
             elif pending.pop() not in self and maker is not None:
                 registry.infer(Call(maker, self))
+                self.guessed.update(maker.output_arg_names)
 
     def _maker(self, name):
         if self._makers is None:
@@ -124,8 +126,13 @@ class Frame:
         piece = self.arena.scratch(used + size)[used:]
         return piece[:Meta(shape, dtype).size * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
 
+    def lacks(self, name):
+        """Whether an op that reads this name is the first to ask for it: its value is in the scope, or missing."""
+        return name not in self.metas or name in self.metas.guessed and self.scope.array(name) is not None
+
     def resolve(self, name, op):
         """Find a variable that no op before this one made: it must have a value in the scope."""
+        self.metas.guessed.discard(name)
         holder = self.scope.find_var(name)
         if holder is not None and holder.tensor.array is not None:
             array = holder.tensor.array
