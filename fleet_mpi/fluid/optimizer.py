@@ -13,5 +13,4 @@ from fleet_mpi.program.optimizers.plain import Dpsgd, DpsgdOptimizer
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, LookaheadOptimizer, RecomputeOptimizer
 
 __getattr__ = _missing_name("paddle.fluid.optimizer", globals(), refused={
-    **dict.fromkeys(("Dpsgd", "DpsgdOptimizer"), "noise for private training is not built; take SGD with a gradient clip"),
     "PipelineOptimizer": "pipelines over devices are not built; train data-parallel"})

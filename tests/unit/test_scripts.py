@@ -58,6 +58,11 @@ CLAIMS = {
     "static_transformer": ["parameters == 41", "last < first / 10", "accuracy > 0.9"],
     "policy": ["right > 0.7", "entropy < 0.9", "apart > 0.4", "abs(spread - 2) < 0.2", "abs(middle - 2) < 0.1",
                "abs(both - 2.837877) < 1e-4", "abs(off - 0.125) < 1e-5"],
+    "book_inference": ["last < first / 10", "(same, inference, version) == (1, 1, 2)"],
+    "names_of_later_versions": ["last < first / 10", "error < 0.5", "(parameters, wraps) == (2, 1)"],
+    "global_metrics": ["auc > 0.95", "auc == local", "(same, total, workers) == (1, 1280, 1)", "rmse == rmse2 < 0.3",
+                       "abs(copc - 1) < 0.1", "0 < bucket < 0.2"],
+    "pretrained": ["last < first / 10", "(same, variables, parameters) == (1, 9, 4)", "moved > 0", "tuned < fresh / 2"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}
