@@ -63,6 +63,9 @@ CLAIMS = {
     "global_metrics": ["auc > 0.95", "auc == local", "(same, total, workers) == (1, 1280, 1)", "rmse == rmse2 < 0.3",
                        "abs(copc - 1) < 0.1", "0 < bucket < 0.2"],
     "pretrained": ["last < first / 10", "(same, variables, parameters) == (1, 9, 4)", "moved > 0", "tuned < fresh / 2"],
+    "translation_with_attention": ["last < first / 10", "accuracy > 0.9"],
+    "recurrent_layers": ["last < first / 5", "found_by_beam > 0.5", "beams == 3", "nn_last < nn_first * 0.7",
+                         "lstm_parameters == 16", "loop_last < loop_first / 4"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}

@@ -5,7 +5,9 @@ from fleet_mpi.program.layers.embedding import sparse_embedding
 
 _LATE = {"ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
          **dict.fromkeys(("fused_embedding_seq_pool", "partial_concat", "partial_sum", "shuffle_batch"),
-                         "fleet_mpi.program.layers.click")}
+                         "fleet_mpi.program.layers.click"),
+         **dict.fromkeys(("basic_gru", "basic_lstm"), "fleet_mpi.program.layers.stacked_rnn"),
+         **dict.fromkeys(("BasicGRUUnit", "BasicLSTMUnit"), "fleet_mpi.program.layers.recurrent_units")}
 _PAIRS = "matching pairs of texts by images of their words is not built"
 _REFUSED = {**dict.fromkeys(("match_matrix_tensor", "sequence_topk_avg_pooling", "var_conv_2d"), _PAIRS),
             "tree_conv": "convolution over trees is not built",

@@ -8,6 +8,7 @@ _HERE = "fleet_mpi.program.layers."
 _LATE = {**dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell", "rnn", "birnn"), _HERE + "rnn_cells"),
          **dict.fromkeys(("Decoder", "BasicDecoder", "DecodeHelper", "TrainingHelper", "GreedyEmbeddingHelper",
                           "SampleEmbeddingHelper", "dynamic_decode"), _HERE + "decoding"),
-         "BeamSearchDecoder": _HERE + "beam_decoder"}
+         "BeamSearchDecoder": _HERE + "beam_decoder", "lstm": _HERE + "stacked_rnn",
+         "dynamic_lstmp": _HERE + "projected_lstm"}
 
 __getattr__ = _missing_name("paddle.fluid.layers.rnn", globals(), _LATE)

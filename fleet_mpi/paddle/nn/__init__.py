@@ -20,4 +20,10 @@ from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
 from fleet_mpi.program.layers.transformer import (MultiHeadAttention, Transformer, TransformerDecoder,
                                                   TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
 
-__getattr__ = _missing_name("paddle.nn", globals(), {"layer": "fleet_mpi.paddle.nn.layer"})
+_RECURRENT = ("RNNCellBase", "SimpleRNNCell", "LSTMCell", "GRUCell", "RNN", "BiRNN", "SimpleRNN", "LSTM", "GRU")
+_LATE = {"layer": "fleet_mpi.paddle.nn.layer",
+         **dict.fromkeys(_RECURRENT, "fleet_mpi.program.layers.recurrent_classes"),
+         "BeamSearchDecoder": "fleet_mpi.program.layers.beam_decoder",
+         "dynamic_decode": "fleet_mpi.program.layers.decoding"}
+
+__getattr__ = _missing_name("paddle.nn", globals(), _LATE)

@@ -12,4 +12,4 @@ _refuse = _missing_name("paddle.nn.layer", vars(_nn))
 
 
 def __getattr__(name):
-    return getattr(_nn, name) if name in vars(_nn) else _refuse(name)
+    return getattr(_nn, name) if name in vars(_nn) or name in _nn._LATE else _refuse(name)

@@ -1,10 +1,11 @@
 """Cells, what a recurrent network does at one step, and ``rnn``, which runs a cell over sequences of equal length."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layers.manipulation import concat, slice, squeeze, transpose
+from fleet_mpi.program.layers.manipulation import concat, slice, transpose
 from fleet_mpi.program.layers.math import elementwise_mul, scale
 from fleet_mpi.program.layers.recurrent_units import BasicGRUUnit, BasicLSTMUnit
 from fleet_mpi.program.layers.sequence import sequence_mask
+from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.layers.static_rnn import StaticRNN
 from fleet_mpi.program.layers.tensor import fill_constant_batch_size_like
 from fleet_mpi.program.layers.tensor import shape as shape_of
@@ -140,7 +141,8 @@ def _kept(new, old, goes_on):
 
 def _one_step(states, is_reverse):
     """The last state of all steps."""
-    return squeeze(slice(states, [0], [0] if is_reverse else [-1], [1] if is_reverse else [END]), [0])
+    begin, end = (0, 1) if is_reverse else (-1, END)
+    return single_op("slice", {"Input": states}, {"axes": [0], "starts": [begin], "ends": [end], "decrease_axis": [0]})
 
 
 def birnn(cell_fw, cell_bw, inputs, initial_states=None, sequence_length=None, time_major=False, **kwargs):

@@ -79,6 +79,7 @@ def test_steps_that_only_the_run_tells():
     x, lengths = fed("x", [-1, -1, 2]), static_data("lengths", [-1], "int64")
     cell = Plain(fed("w", [2, 3]), fed("u", [3, 3]))
     outputs, last = layers.rnn(cell, x, cell.get_initial_states(x, dtype="float64"), lengths)
+    assert last.shape == (-1, 3) and outputs.shape == (-1, -1, 3)
     weights = {"w": rng.normal(size=(2, 3)), "u": rng.normal(size=(3, 3))}
     for count in (2, 4):
         found, = Executor().run(feed={"x": X[:, :count], "lengths": np.minimum(LENGTHS, count), **weights}, fetch_list=[last])
