@@ -34,9 +34,9 @@ class Updates:
         for op in self._optimize:
             if op.type in RULES and op.role & Role.Optimize:
                 self._read_update(op)
-        if not self.recipes:
-            raise UsageError("no update op was found in the program: call minimize before transpiling"
-                             + (" (this program was transpiled before)" if program._is_distributed else ""))
+        if not self.recipes and program._is_distributed:
+            raise UsageError("no update op was found in the program: it was transpiled before; transpile the program that "
+                             "minimize made")
         self._refuse_what_stays()
 
     @staticmethod
