@@ -173,6 +173,7 @@ RULES = {
     "rmsprop, centered": _learns("RMSProp", 0.01, momentum=0.9, centered=True),
     "ftrl": _learns("Ftrl", 0.1, l1=0.001, l2=0.001),
     "lamb": _learns("Lamb", 0.01),
+    "dpsgd": _learns("Dpsgd", 0.1, clip=0.05, batch_size=4.0, sigma=0.1),
 }
 CLIPS = {"by value": lambda: clip.GradientClipByValue(0.01), "by norm": lambda: clip.GradientClipByNorm(0.05),
          "by global norm": lambda: clip.GradientClipByGlobalNorm(0.1)}
