@@ -1,14 +1,13 @@
 """``fluid.layers``: all layers of 1.x, also by the module of the original they come from."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.fluid.layers import (collective, control_flow, device, distributions, io, learning_rate_scheduler, loss,
+from fleet_mpi.fluid.layers import (collective, control_flow, device, io, learning_rate_scheduler, loss,
                                     metric_op, nn, ops, rnn, sequence_lod, tensor)
 from fleet_mpi.fluid.layers.control_flow import (Assert, ConditionalBlock, ParallelDo, Print, Switch, While,
                                                  array_length, array_read, array_write, case, cond, create_array,
                                                  equal, greater_equal, greater_than, increment, is_empty, less_equal,
                                                  less_than, not_equal, switch_case, while_loop)
 from fleet_mpi.fluid.layers.device import get_places
-from fleet_mpi.fluid.layers.distributions import Categorical, MultivariateNormalDiag, Normal, Uniform
 from fleet_mpi.fluid.layers.io import create_py_reader_by_data, data, double_buffer, py_reader, read_file
 from fleet_mpi.fluid.layers.learning_rate_scheduler import (cosine_decay, exponential_decay, inverse_time_decay,
                                                             linear_lr_warmup, natural_exp_decay, noam_decay,
@@ -33,14 +32,7 @@ from fleet_mpi.fluid.layers.nn import (adaptive_pool2d, adaptive_pool3d, autoinc
                                        split, squeeze, stack, stanh, strided_slice, sum, swish, topk, transpose,
                                        uniform_random, uniform_random_batch_size_like, unique, unsqueeze, unstack,
                                        where)
-from fleet_mpi.fluid.layers.nn import (add_position_encoding, affine_channel, affine_grid, bilinear_tensor_product,
-                                       crop, crop_tensor, deformable_conv, fsp_matrix, get_tensor_from_selected_rows,
-                                       grid_sampler, group_norm, im2sequence, image_resize, image_resize_short, inplace_abn,
-                                       instance_norm, lrn, maxout, merge_selected_rows, mish, multiplex,
-                                       pad_constant_like, pixel_shuffle, random_crop, rank, resize_bilinear,
-                                       resize_linear, resize_nearest, resize_trilinear, scatter_nd, scatter_nd_add,
-                                       shuffle_channel, similarity_focus, space_to_depth, spectral_norm,
-                                       temporal_shift, unfold)
+from fleet_mpi.fluid.layers.nn import mish
 from fleet_mpi.fluid.layers.ops import (abs, acos, asin, atan, ceil, cos, cosh, erf, exp, floor, gelu, hard_shrink,
                                         log, logsigmoid, reciprocal, round, rsqrt, sigmoid, sign, sin, sinh, softplus,
                                         softshrink, softsign, sqrt, square, tan, tanh, tanh_shrink, thresholded_relu)
@@ -55,10 +47,11 @@ from fleet_mpi.fluid.layers.tensor import (argmax, argmin, argsort, assign, cast
                                            create_parameter, create_tensor, diag, eye, fill_constant,
                                            fill_constant_batch_size_like, has_inf, has_nan, isfinite, linspace, ones,
                                            ones_like, range, reverse, sums, zeros, zeros_like)
-from fleet_mpi.fluid.layers.tensor import (addcmul, addmm, allclose, elementwise_equal, flip, full, full_like, meshgrid,
-                                           randint, randn, randperm, tril, triu)
+from fleet_mpi.fluid.layers.tensor import randperm
 
-_LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._LATE}
+_LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._LATE,
+         **dict.fromkeys(("distributions", "Categorical", "MultivariateNormalDiag", "Normal", "Uniform"),
+                         "fleet_mpi.fluid.layers.distributions")}
 
 from fleet_mpi.program.layers.recurrent import rnn  # noqa: E402  (as in the original, the function hides the module)
 
