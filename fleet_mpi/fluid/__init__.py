@@ -5,7 +5,6 @@ Imports, aliases and signature adapters only. A name that is not here is refused
 
 from fleet_mpi import cluster as _cluster
 from fleet_mpi.checkpoint.model_files import load, save
-from fleet_mpi.data.data_loader import FluidDataLoader as DataLoader
 from fleet_mpi.data.dataset import DatasetFactory
 from fleet_mpi.data.feeder import DataFeeder
 from fleet_mpi.data.loader import PyReader
@@ -32,6 +31,7 @@ _cluster.guard_if_launched()
 
 # Not imported with the rest: few scripts use them.
 __getattr__ = _missing_name("paddle.fluid", globals(), {
+    "DataLoader": "fleet_mpi.data.data_loader:FluidDataLoader",
     "InferenceTranspiler": "fleet_mpi.fluid.transpiler.inference_transpiler:InferenceTranspiler",
     "DataFeedDesc": "fleet_mpi.fluid.data_feed_desc:DataFeedDesc", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace",
     "WeightNormParamAttr": "fleet_mpi.program.weight_norm:WeightNormParamAttr",
