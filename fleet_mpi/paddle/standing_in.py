@@ -53,6 +53,8 @@ _NN_LAYER = ("activation", "common", "container", "conv", "distance", "layers", 
 ELSEWHERE = {
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
     **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},
+    "fluid.contrib.slim.quantization": "fleet_mpi.fluid.contrib.slim",
+    "fluid.contrib.quantize": "fleet_mpi.fluid.contrib.slim",
     "incubate.distributed.fleet.base": "fleet_mpi.fluid.incubate.fleet.base.fleet_base",
     "incubate.distributed.fleet.role_maker": "fleet_mpi.fluid.incubate.fleet.base.role_maker",
     "incubate.distributed.fleet": "fleet_mpi.fluid.incubate.fleet",
