@@ -4,6 +4,7 @@ A session belongs to a scope: the scope's gradients become views of one flat arr
 them, so that a bucket needs no copy to be summed. Its sum begins as soon as its last gradient is made.
 """
 
+import secrets
 from functools import partial
 
 import numpy as np
@@ -152,13 +153,13 @@ def _join(plan):
     Clock.process_worker = joined.index
     joined.takes_part = True
     presence = see_off()
-    _agree(plan, joined)
+    job = _agree(plan, joined)
     count = plan.options.comms
     if count not in _groups:
         comms = [joined.role_comm.Dup() for _ in range(count)]
         names = [str(one) for one in joined.workers]
         _groups[count] = Group.over_mpi(joined.index, comms, names.__getitem__, presence)
-        _groups[count].hosts = [one.host for one in joined.workers]
+        _groups[count].hosts, _groups[count].job = [one.host for one in joined.workers], job
     return _groups[count]
 
 
@@ -179,15 +180,20 @@ def see_off():
 
 
 def _agree(plan, joined):
-    """Collective: refuse a job whose workers do not run the same program, or would sum in different ways."""
+    """Collective: refuse a job whose workers do not run the same program, or would sum in different ways.
+
+    Returns a text that this start of the job has to itself.
+    """
     mine = {**plan.fingerprint(), **{name: str(settings.get(name)) or "not set" for name in MUST_AGREE}}
-    all_have = joined.all_gather(agreement.compact(mine))
+    all_have = joined.all_gather({**agreement.compact(mine), "job": secrets.token_hex(8)})
+    job = [one.pop("job") for one in all_have][0]
     for number, theirs in enumerate(all_have[1:], 1):
         differ = agreement.difference(theirs, all_have[0], (f"worker {number}", "worker 0"))
         if differ:
             error = UsageError(f"worker {number} and worker 0 do not run the same job: {differ}")
             error.told_elsewhere = joined.index > 0
             raise error
+    return job
 
 
 CollectivePlan.connect = staticmethod(connect)

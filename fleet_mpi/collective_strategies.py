@@ -78,7 +78,7 @@ def _number(array):
     return arrays.to_host(array).reshape(-1)[0].item()
 
 
-@op("c_dgc_momentum", " ".join(["Param", "Grad", "LearningRate", *DGC_SLOTS]),
+@op("c_dgc_momentum", " ".join(["Param", "Grad", "LearningRate", *DGC_SLOTS, "Share", "Decay?"]),
     " ".join(["ParamOut", *map(out_slot, DGC_SLOTS)]), attrs={**attributes(DGC, DGC.hypers), "nranks": 1}, effect=True)
 class CDgcMomentum:
     """``dgc_momentum`` by what all workers choose of their gradients."""
@@ -90,8 +90,9 @@ class CDgcMomentum:
     def run(k):
         """One exchange; each output is its input."""
         session, workers, hypers = the_session(k), k.attr("nranks"), settings_of(k, DGC)
-        lines = [k[slot].reshape(-1) for slot in ("Param", "Grad", "LearningRate", *DGC_SLOTS)]
-        return lambda: shared_step(session, workers, *lines, **hypers)
+        lines = [k[slot].reshape(-1) for slot in ("Share", "Param", "Grad", "LearningRate", *DGC_SLOTS)]
+        decay = k["Decay"].reshape(-1) if k.has("Decay") else None
+        return lambda: shared_step(session, workers, lines[0], decay, *lines[1:], **hypers)
 
 
 @op("sync_batch_norm", normalization.INPUTS, normalization.OUTPUTS, attrs=normalization.ATTRS,

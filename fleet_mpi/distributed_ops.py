@@ -1,7 +1,7 @@
 """The ops of distributed programs: the only place where the graph meets the servers.
 
 In a worker's program the first ``recv`` does the exchange; ``send`` hands over row gradients, dense ones lie in
-the flat array already; the barriers and ``split_byref`` are there to be read. ``listen_and_serv`` is a server's
+the flat array already; the barriers and the ops that split are there to be read. ``listen_and_serv`` is a server's
 whole life.
 """
 
@@ -50,6 +50,28 @@ class Send:
 @op("split_byref", "X", "Out*", attrs={"sections": [], "shapes": []})
 class SplitByRef:
     """Shows how a gradient is cut."""
+
+    infer = infer_parts
+
+    def run(k):
+        """Views, for ops that are interpreted: nothing is to be done at each run."""
+        begin = 0
+        for index, shape in enumerate(k.attr("shapes")):
+            k.put("Out", k["X"][begin:begin + shape[0]], index)
+            begin += shape[0]
+
+
+@op("split_selected_rows", "X", "Out*", attrs={"height_sections": [], "shapes": []})
+class SplitSelectedRows:
+    """Shows how the rows of a gradient are shared out."""
+
+    infer = infer_parts
+    run = nothing_to_run
+
+
+@op("split_ids", "X", "Out*", attrs={"height_sections": [], "shapes": []})
+class SplitIds:
+    """Shows how the rows of a distributed table's gradient are shared out."""
 
     infer = infer_parts
     run = nothing_to_run

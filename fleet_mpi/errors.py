@@ -4,6 +4,7 @@ Every text says who, what, expected, got and the remedy. Knows nothing of the re
 """
 
 import difflib
+import importlib
 
 
 class FleetError(Exception):
@@ -91,9 +92,37 @@ def nearest(name, known):
     return "known are: " + ", ".join(known[:40])
 
 
-def missing_name(module, namespace):
-    """A module's ``__getattr__``: an unknown name is refused with the nearest one that exists."""
-    def refuse(name):
-        known = [word for word in namespace if not word.startswith("_")]
-        raise UnknownName(f"{module} has no {name!r} (or not yet); {nearest(name, known)}")
-    return refuse
+def missing_name(module, namespace, late=None, refused=None):
+    """A module's ``__getattr__``: an unknown name is refused with the nearest one that exists.
+
+    ``late`` has names that are imported when they are first asked for: each with the module that defines it, the module
+    that it is itself, or ``"module:other_name"``. ``refused`` has names of the original that are not built, with the
+    sentence of their first use.
+    """
+    late, refused = late or {}, refused or {}
+
+    def find(name):
+        if name in late:
+            namespace[name] = _imported(name, late[name])
+        elif name in refused:
+            namespace[name] = not_built(f"{module}.{name}", refused[name])
+        else:
+            known = [word for word in (*namespace, *late) if not word.startswith("_")]
+            raise UnknownName(f"{module} has no {name!r} (or not yet); {nearest(name, known)}")
+        return namespace[name]
+    return find
+
+
+def not_built(name, sentence):
+    """Something to import, to pass on and to inherit from, that raises NotBuilt as soon as it is called."""
+    def refuse(cls, *args, **kwargs):
+        raise NotBuilt(f"{name}: {sentence}")
+    return type(name.rpartition(".")[2], (), {"__new__": refuse, "__doc__": f"Not built: {sentence}.", "__module__": __name__,
+                                              "sentence": sentence})
+
+
+def _imported(name, path):
+    """What a name stands for: an attribute of a module, or the module of that name itself."""
+    module, _, attribute = path.partition(":")
+    found = importlib.import_module(module)
+    return found if not attribute and module.rpartition(".")[2] == name else getattr(found, attribute or name)

@@ -27,7 +27,9 @@ from fleet_mpi.program.places import CPUPlace
 from fleet_mpi.program.scope import Scope
 from fleet_mpi.ranks import ending
 from fleet_mpi.ranks.by_hand import refusal
-from fleet_mpi.transpile.server_program import WHOLE, server_startup, shards_of, state_name
+from fleet_mpi.transpile.distribution import Distribution
+from fleet_mpi.transpile.server_program import server_startup
+from fleet_mpi.transpile.server_values import give_back, take_values
 from fleet_mpi.update_rules import merge
 from fleet_mpi.wire.loopback import Loopback, Network
 
@@ -77,7 +79,8 @@ class WorkerSession:
         self.table_numbers = {table.name: number for number, table in enumerate(description.row_tables)}
         self.is_over, self.steps = False, 0
         self.has_started = self._install()
-        self.loaded_from = self.client.hello(distribution.fingerprint())[0]["loaded from"]
+        told = self.client.hello(distribution.fingerprint())[0]
+        self.loaded_from, self.job = told["loaded from"], told["job"]
         if self.cluster is not None:
             Clock.process_worker = self.cluster.index
             cluster.at_exit(self.finish)
@@ -145,21 +148,21 @@ class WorkerSession:
         self.half.after_backward(self.rows)
         self.device_params.spread()
         self.rows = [None] * len(self.rows)
+        self.steps += 1
         if self.cluster is not None:
-            self.steps += 1
             self.cluster.progress = self.steps
 
     def rate(self, name):
         """A learning rate that the servers compute, as of the last update."""
         return Whole(self.client).fetch_rate(name).item()
 
-    def pull(self):
-        """Take the servers' parameters as they are."""
+    def pull(self, with_rest=True):
+        """Take the servers' parameters as they are; and what workers keep, from where the servers loaded theirs."""
         self.client.collect(self.client.pull())
         self.half.restart()
         self.device_params.spread()
-        if self.loaded_from and self.distribution.loads_rest is not None:
-            self.distribution.loads_rest(self.loaded_from, self.scope)
+        if with_rest and self.loaded_from and Distribution.load_rest is not None:
+            self.distribution.load_rest(self.loaded_from, self.scope)
 
     def flush(self):
         """Send what is left, and take the parameters it leads to."""
@@ -226,6 +229,7 @@ def serve(distribution, index, scope):
     notices.log().info("Server listening on %s", distribution.endpoints[index])
     with ending.amid("serving"):
         server.serve()
+    give_back(distribution, server, scope)
     return server
 
 
@@ -273,11 +277,16 @@ def _over_mpi(job):
 
 
 def _embedded(distribution):
-    """The link to servers within this process, which do their part whenever the worker waits."""
+    """The link of a worker that is alone, to servers that begin with their first values."""
     cluster.tell_if_alone()
-    network, ranks = Network(), list(range(len(distribution.endpoints)))
-    servers = [new_server(distribution, index, network.transport(index), [len(ranks)], ranks,
-                          started_scope(distribution, index)) for index in ranks]
+    return embedded(distribution, [started_scope(distribution, index) for index in range(len(distribution.endpoints))])
+
+
+def embedded(distribution, scopes):
+    """The link to servers within this process, one for each scope, which do their part whenever the worker waits."""
+    network, ranks = Network(), list(range(len(scopes)))
+    servers = [new_server(distribution, index, network.transport(index), [len(ranks)], ranks, scopes[index])
+               for index in ranks]
 
     def serve():
         return any([server.advance() for server in servers])
@@ -291,31 +300,8 @@ def new_server(distribution, index, transport, workers, servers, scope, names=st
     server.before_update = _schedule(distribution, server, scope)
     server.snapshots.counters = lambda: {name: scope.array(name) for name in distribution.counters()}
     take_values(distribution, server, scope)
-    if distribution.loads is not None:
-        server.loaded_from = distribution.loads(server)
+    server.loaded_from = distribution.loaded_from
     return server
-
-
-def take_values(distribution, server, scope):
-    """Let a server's tables have the values of the scope, and the scope's variables be views of the tables."""
-    for shard in shards_of(distribution, server.index):
-        table = server.table_of(shard.variable)
-        name = shard.variable + ("" if shard.name == shard.variable else f".block{shard.block}")
-        values = scope.array(name)
-        if values is None:
-            raise UsageError(f"server {server.index}: {name!r} has no value: run the server's startup program first")
-        view = table.param(shard.variable, shard.block)
-        view[...] = to_host(values)
-        scope.var(name).put(view)
-        scope.erase([name + WHOLE])
-        for state, variable in distribution.states_of(shard.variable):
-            values = scope.array(state_name(variable, shard, distribution))
-            if values is not None:
-                table.set_state(shard.variable, shard.block, state, to_host(values))
-                scope.erase([state_name(variable, shard, distribution)])
-    for name in server.rates:
-        if scope.array(name) is not None:
-            server.rates[name][...] = to_host(scope.array(name))
 
 
 def started_scope(distribution, index):

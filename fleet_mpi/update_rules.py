@@ -18,7 +18,7 @@ import numpy as np
 
 from fleet_mpi.arrays import Rows, module_of, to_host
 from fleet_mpi.errors import ProgramError, UsageError, nearest
-from fleet_mpi.kernels import row_squares, update
+from fleet_mpi.kernels import random, row_squares, update
 from fleet_mpi.kernels import rows as row_kernels
 
 DGC_SMALLEST = 16384  # elements: the original compresses nothing below
@@ -157,6 +157,18 @@ def lamb_direction(param, grad, moment1, moment2, beta1_pow, beta2_pow,
 def lamb_step(param, direction, learning_rate, squares):
     """The second half: ``squares`` are the sums for the whole parameter and direction, [1] float64 each."""
     update.lamb_step(*_lines(param, direction), learning_rate, *squares)
+
+
+def dpsgd(param, grad, learning_rate, step, batch_size=0.999, sigma=1e-8, seed=0):
+    """SGD with one normal number of deviation sigma / batch_size, drawn anew at each step, added to every element.
+
+    ``step`` ([1]) is read on the host, counts from 0 and moves on after use. Gradients come clipped. Rows count as a
+    dense gradient.
+    """
+    now, noise = int(to_host(step)[0]), np.empty(1, np.float32)
+    step += 1
+    random.normal(noise, random.key_of(seed, "dpsgd"), now, 0, 0.0, sigma)
+    sgd(param, _dense(grad) + float(noise[0]) / batch_size, learning_rate)
 
 
 def dgc_momentum(param, grad, learning_rate, velocity, u, v, step, mu=0.9, use_nesterov=False,
@@ -339,6 +351,7 @@ RULES = {rule.name: rule for rule in (
     Rule("ftrl", ftrl, (State("squared", "SquaredAccumulator"), State("linear", "LinearAccumulator")),
          {"l1": 0.0, "l2": 0.0, "lr_power": -0.5}, untouched_rows="stay"),
     Rule("lamb", lamb, ADAM_STATES, {"weight_decay": 0.01, **ADAM_HYPERS, "epsilon": 1e-6}, needs_whole=True),
+    Rule("dpsgd", dpsgd, (State("dpsgd_step", "Step", like_param=False),), {"batch_size": 0.999, "sigma": 1e-8, "seed": 0}),
     Rule("dgc_momentum", dgc_momentum,
          (VELOCITY, State("_dgc_u_", "U"), State("_dgc_v_", "V"),
           State("dgc_step", "current_step", like_param=False, dtype="int64")),

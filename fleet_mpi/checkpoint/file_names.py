@@ -5,17 +5,17 @@ A slash makes a folder, as in the original.
 
 import os
 
-from fleet_mpi.checkpoint import manifest
+from fleet_mpi.checkpoint import manifest, parts
 from fleet_mpi.errors import UsageError
 
 
 def path_in(folder, name, error=UsageError):
     """The path of a name in a folder; an ``error`` where it would lie elsewhere, or where a save keeps its own."""
-    parts = os.fspath(name).split("/")
-    if "\0" in name or any(part in ("", ".", "..") for part in parts):
+    words = os.fspath(name).split("/")
+    if "\0" in name or any(word in ("", ".", "..") for word in words):
         raise error(f"{name!r} cannot be the name of a file in {str(folder)!r}: expected words with single slashes between "
                     f"them, no '..', none at the start; give the variable another name")
-    if parts[0] == manifest.NAME or parts[0].startswith(".") and parts[0].endswith(".part"):
+    if words[0] in (manifest.NAME, parts.LOCK) or words[0].startswith(".") and words[0].endswith(".part"):
         raise error(f"{name!r} cannot be the name of a file in {str(folder)!r}: saves keep their own files under such names; "
                     f"give the variable another name")
-    return os.path.join(folder, *parts)
+    return os.path.join(folder, *words)

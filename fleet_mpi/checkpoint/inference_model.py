@@ -2,6 +2,7 @@
 
 import os
 
+from fleet_mpi.arrays import DistantTable
 from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import add_vars, choose, is_persistable, put_values, values_of
@@ -18,13 +19,13 @@ MODEL = "__model__"
 @amid("a save")
 def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None,
                          model_filename=None, params_filename=None, export_for_deployment=True,
-                         program_only=False):
+                         program_only=False, author=None):
     """Save the part of a program that leads from the fed variables to the targets, and its parameters.
 
-    Returns the names of the targets.
+    Returns the names of the targets. ``author`` is the worker of a job that saves.
     """
     pruned, content, names = model_for(feeded_var_names, target_vars, main_program)
-    with saving_into(dirname) as save:
+    with saving_into(dirname, author) as save:
         add_model(save, content, model_filename)
         if not program_only:
             add_vars(save, choose(pruned, None, is_persistable), base_name(params_filename))
@@ -63,6 +64,11 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
         yield program, extra, chosen, list(values_of(files, chosen, filename, chosen))
     for program, extra, chosen, values in read_settled(dirname, read):
         pass  # if the model is saved anew meanwhile, the last one counts
+    for name in chosen:
+        # A table that the servers of this worker keep: programs of this scope see the model's from now on.
+        holder = global_scope().find_var(name)
+        if holder is not None and isinstance(holder.value, DistantTable):
+            holder.value = None
     put_values(global_scope(), chosen, values, dirname)
     block = program.global_block()
     return [program, list(extra["feeds"]), [block.var(name) for name in extra["fetches"]]]

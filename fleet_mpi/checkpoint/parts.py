@@ -15,6 +15,7 @@ from fleet_mpi import settings
 from fleet_mpi.errors import Stalled
 
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part", re.S)
+LOCK = ".fleet_mpi.lock"  # in a folder that cannot be locked itself
 LONGEST_NAME = 60  # characters of NAME: a file name has 255 bytes at most
 _POLL_S = 0.01
 # Where the file system has no locks, what nobody has touched for so long is a rest.
@@ -106,17 +107,23 @@ def _lock(handle):
 @contextmanager
 def alone_in(folder):
     """Keep other savers out of a folder during the block; wait for one that is in, as long as the deadline allows."""
-    handle = os.open(folder, os.O_RDONLY)
+    handles = [os.open(folder, os.O_RDONLY)]
     try:
-        _wait_for(handle, folder)
+        if not _wait_for(handles[0], folder):
+            # NFS locks nothing that is not open for writing, and so no folders.
+            with suppress(OSError):
+                handles.append(os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o666))
+            _wait_for(handles[-1], folder)
         yield
     finally:
-        # Not only closed: a process that was forked meanwhile has the handle too.
-        _unlock(handle)
-        os.close(handle)
+        for handle in handles:
+            # Not only closed: a process that was forked meanwhile has the handle too.
+            _unlock(handle)
+            os.close(handle)
 
 
 def _wait_for(handle, folder):
+    """Lock, once the others have unlocked; returns whether there are such locks."""
     deadline_s = settings.get("FLAGS_rpc_deadline") / 1000
     until = time.monotonic() + deadline_s
     while True:

@@ -1,28 +1,32 @@
 """Saving and loading any program by the calls of ``fluid.io``: its values are in the scope, or on servers.
 
-A worker's program is saved whole, with what the servers have of it, in the files that one process writes. The
-workers' copies are the same thing, so worker 0 writes for all; others leave it to it.
+A worker's program is saved whole, with what the servers have of it, in the files that one process writes. Every worker
+that saves writes, where it was told; several that save the same state into one folder leave one save there. A server's
+program is saved and loaded by its blocks (``block_values``).
 """
 
 import contextlib
 
-from fleet_mpi import notices, sessions
+from fleet_mpi import collective_session, notices, sessions
 from fleet_mpi.checkpoint import distributed, inference_model, variables
 from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
-from fleet_mpi.checkpoint.saved_files import SavedFiles
-from fleet_mpi.checkpoint.transaction import saving_into
+from fleet_mpi.checkpoint.block_values import BlockValues
+from fleet_mpi.checkpoint.sources import Source
+from fleet_mpi.checkpoint.transaction import Author, saving_into
 from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
-from fleet_mpi.errors import CheckpointMissing, UsageError
+from fleet_mpi.errors import UsageError
+from fleet_mpi.parameter_server.kept import Contents
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.scope import global_scope
+from fleet_mpi.transpile.distribution import Distribution
 
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
     """Save every persistable variable: parameters, optimizer state, counters."""
     values = values_to_save(main_program, "saving")
-    if values is not None:
-        with saving_into(dirname) as save:
-            values.add(save, predicate=is_persistable, filename=filename)
+    with saving_into(dirname, author_here()) as save:
+        values.add(save, predicate=is_persistable, filename=filename)
+        if program_of(main_program)._server is None:
             note_runs(save, program_of(main_program))
 
 
@@ -34,9 +38,8 @@ def save_params(executor, dirname, main_program=None, filename=None):
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Save some variables of a program: those listed, or those for which ``predicate(var)`` holds."""
     values = values_to_save(main_program, "saving")
-    if values is not None:
-        with saving_into(dirname) as save:
-            values.add(save, vars, predicate, filename)
+    with saving_into(dirname, author_here()) as save:
+        values.add(save, vars, predicate, filename)
 
 
 def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
@@ -49,34 +52,49 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     if distribution is None:
         return inference_model.save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program,
                                                     model_filename, params_filename, export_for_deployment,
-                                                    program_only)
-    whole = whole_for_saving("save_inference_model")
-    if whole is None:
-        return inference_model.model_for(feeded_var_names, target_vars, distribution.origin)[2]
+                                                    program_only, author_here())
+    refuse_on_server(main_program, "save_inference_model")
+    whole = Whole(connected("save_inference_model").client)
     return distributed.save_inference_model(whole, dirname, feeded_var_names, target_vars, distribution.origin,
-                                            global_scope(), model_filename, params_filename, program_only)
+                                            global_scope(), model_filename, params_filename, program_only, author_here())
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
-    """Load what ``save_persistables`` wrote.
+    """Load what ``save_persistables`` wrote."""
+    load_all(Source(dirname, [filename] if filename is not None else ()), main_program)
+
+
+def load_all(source, main_program):
+    """Let a program have all that persists of it.
 
     With servers, worker 0 hands them theirs. The other workers take the servers' values as they are then, and from the
-    folder what is not the servers', unless worker 0 is still about to write it.
+    files what is not the servers', unless worker 0 is still about to write it. A server that does not serve yet takes its
+    blocks.
     """
-    distribution = _distribution(main_program)
-    if distribution is None:
-        variables.load_persistables(executor, dirname, main_program, filename)
-        return
+    program = program_of(main_program)
+    if program._server is not None:
+        BlockValues(program._distribution, program._server, global_scope()).load(source)
+    elif program._distribution is not None:
+        _load_to_servers(source, program, program._distribution)
+    else:
+        with resuming_runs(program, source.folder, source.names(program)):
+            chosen = choose(program, None, is_persistable)
+            variables.put_values(global_scope(), chosen, source.read(program, chosen), source.folder)
+
+
+def _load_to_servers(source, program, distribution):
     session = connected("load_persistables")
-    whole, counters = Whole(session.client), distribution.counters()
-    names = [filename] if filename is not None else list(choose(distribution.origin, None, is_persistable))
+    whole, origin, counters = Whole(session.client), distribution.origin, distribution.counters()
+
+    def read(names):
+        return source.read(origin, names)
     if session.client.index == 0:
-        with resuming_runs(program_of(main_program), dirname, names):
-            distributed.load_persistables(whole, dirname, distribution.origin, global_scope(), filename, counters)
-    elif _is_written(dirname, filename, distribution, whole.contents.by_program_name(counters)):
-        with resuming_runs(program_of(main_program), dirname, names):
-            distributed.load_rest(whole.contents, dirname, distribution.origin, global_scope(), filename, counters)
-    session.pull()
+        with resuming_runs(program, source.folder, source.names(origin)):
+            distributed.load_persistables(whole, source.folder, origin, global_scope(), read, counters)
+    elif source.has(origin, distributed.rest_of(whole.contents, origin, counters)):
+        with resuming_runs(program, source.folder, source.names(origin)):
+            distributed.load_rest(whole.contents, source.folder, origin, global_scope(), read, counters)
+    session.pull(with_rest=False)
 
 
 def load_params(executor, dirname, main_program=None, filename=None):
@@ -86,11 +104,16 @@ def load_params(executor, dirname, main_program=None, filename=None):
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Load some variables of a program; names every variable that is missing or does not fit."""
-    refuse_loading_to_servers(main_program, vars, predicate)
+    program = program_of(main_program)
+    if program._server is not None:
+        values = BlockValues(program._distribution, program._server, global_scope())
+        values.load(Source(dirname, [filename] if filename is not None else ()), vars, predicate)
+        return
+    _refuse_loading_to_servers(main_program, vars, predicate)
     variables.load_vars(executor, dirname, main_program, vars, predicate, filename)
 
 
-def refuse_loading_to_servers(main_program, vars=None, predicate=None):
+def _refuse_loading_to_servers(main_program, vars=None, predicate=None):
     """UsageError where some of the variables meant are on servers."""
     distribution = _distribution(main_program)
     chosen = choose(main_program, vars, predicate) if distribution is not None else {}
@@ -98,6 +121,23 @@ def refuse_loading_to_servers(main_program, vars=None, predicate=None):
     if kept:
         raise UsageError(f"load_vars: {', '.join(kept[:5])} are on the servers: load all persistable variables together "
                          f"(load_persistables), or give init_server the folder")
+
+
+def load_rest(distribution, told, scope):
+    """A worker's: take what it keeps itself (statistics of batch normalisation) from where the servers loaded theirs."""
+    source, origin, counters = Source(*told), distribution.origin, distribution.counters()
+    contents = Contents(sessions.describe(distribution))
+    rest = distributed.rest_of(contents, origin, counters)
+    if not any(source.has(origin, [name]) for name in rest):
+        if rest:
+            notices.log().warning("the servers loaded %s, where this worker finds nothing of what is not on the servers: %s "
+                                  "start anew here", source.folder, ", ".join(rest[:5]))
+        return
+    with resuming_runs(distribution.program, source.folder, source.names(origin), scope):
+        distributed.load_rest(contents, source.folder, origin, scope, lambda names: source.read(origin, names), counters)
+
+
+Distribution.load_rest = load_rest
 
 
 class ScopeValues:
@@ -133,12 +173,13 @@ class ServerValues:
 
 
 def values_to_save(main_program, what):
-    """The values of a program, to be added to a save; None on the workers that leave saving to worker 0."""
-    distribution = _distribution(main_program)
+    """The values of a program, to be added to a save."""
+    program, distribution = program_of(main_program), _distribution(main_program)
     if distribution is None:
-        return ScopeValues(main_program)
-    whole = whole_for_saving(what)
-    return None if whole is None else ServerValues(whole, distribution)
+        return ScopeValues(program)
+    if program._server is not None:
+        return BlockValues(distribution, program._server, global_scope())
+    return ServerValues(Whole(connected(what).client), distribution)
 
 
 def connected(what):
@@ -151,28 +192,27 @@ def connected(what):
     return session
 
 
-def whole_for_saving(what):
-    """The servers' variables; None on the workers that leave saving to worker 0."""
-    session = connected(what)
-    if session.client.index == 0:
-        return Whole(session.client)
-    notices.once(what, f"{what}: worker {session.client.index} leaves it to worker 0")
+def author_here():
+    """This process as one of the workers of a job that may save into one folder; None where it is none yet."""
+    session = sessions.session_of(global_scope())
+    if session is not None:
+        return Author(session.job, session.steps, session.client.index)
+    session = collective_session.session_of(global_scope())
+    if session is not None and session.group.job:
+        return Author(session.group.job, session.steps, session.group.index)
     return None
+
+
+def refuse_on_server(main_program, what):
+    """UsageError for a server's program: what it has are parts of variables."""
+    if program_of(main_program)._server is not None:
+        raise UsageError(f"{what}: a server has blocks of the program's variables, not the whole: call it on a worker, or save "
+                         f"this server's blocks with save_persistables")
 
 
 def _distribution(main_program):
     """How a program is spread over servers; None where it is not."""
     return program_of(main_program)._distribution
-
-
-def _is_written(dirname, filename, distribution, kept):
-    """Whether a folder has all that is not the servers' of a program."""
-    own = [name for name in choose(distribution.origin, None, is_persistable) if name not in kept]
-    try:
-        files = SavedFiles(dirname)
-    except CheckpointMissing:
-        return False  # the folder itself is still to be made
-    return all(files.has(name) for name in ([filename] if filename else own))
 
 
 def _chooser(vars, predicate):

@@ -9,27 +9,45 @@ A save goes through three stages, and may be killed in any of them:
    (``saved_files``), and the next save into the folder finishes the renames.
 
 Savers take turns for the last two stages. Where the file system has no locks, one at a time may save into a folder.
+Workers of one job that save the same state into one folder leave one save there, that of the lowest worker, whichever comes
+first (``Author``).
 Knows no format.
 """
 
 import os
 import zlib
 from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
 
 from fleet_mpi import notices
+from fleet_mpi.arrays import to_host
 from fleet_mpi.checkpoint import file_names, manifest, parts, storage
 from fleet_mpi.checkpoint.manifest import Entry, Manifest
 from fleet_mpi.errors import CheckpointDamaged, StorageProblem, UsageError
 
 _PART = "save"
+_AUTHOR = "author of "  # a save's id follows
+
+
+class Author(NamedTuple):
+    """Who saves: a worker, the start of the job that it belongs to, and how many steps it has made."""
+
+    job: str
+    step: int
+    worker: int
 
 
 @contextmanager
-def saving_into(folder):
-    """Give a Save whose files take their places together when the block ends; if it raises, nothing has changed."""
+def saving_into(folder, author=None):
+    """Give a Save whose files take their places together when the block ends; if it raises, nothing has changed.
+
+    With an ``author``, nothing changes either where a lower worker of its job has saved the same state there.
+    """
     with storage.refusals("save into", folder):
         os.makedirs(folder, exist_ok=True)
-        save = Save(os.path.realpath(folder))
+        save = Save(os.path.realpath(folder), author)
         try:
             yield save
             save.commit()
@@ -45,8 +63,9 @@ def part_folder(folder, save):
 class Save:
     """The files of one save, on their way into a folder."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, author=None):
         self.folder, self.files, self.notes = folder, {}, {}
+        self._author, self._state = author, 0
         with parts.alone_in(folder):  # a sweep by another saver must not see it before it is locked
             self._part = parts.Part(folder, _PART, is_folder=True)
         self.id = self._part.token
@@ -62,8 +81,16 @@ class Save:
         return _Stream(path, self, name)
 
     def note(self, key, **words):
-        """Let the manifest say something from this save on, in the place of what it said under the same key."""
+        """Let the manifest say something from this save on, in the place of what it said under the same key.
+
+        With the word ``until``, the name of a file: until another save writes that file.
+        """
         self.notes[key] = words
+
+    def has(self, array):
+        """Note a value that all workers have in common: saves with equal ones are of the same state."""
+        if self._author is not None:
+            self._state = zlib.crc32(np.ascontiguousarray(to_host(array)).reshape(-1).view(np.uint8), self._state)
 
     def commit(self):
         """Let the files take their places. From the rename of the manifest on the save counts."""
@@ -71,10 +98,32 @@ class Save:
         with parts.alone_in(self.folder):
             known = _known(self.folder)
             finish(self.folder, known)
-            self._prepare_places()
-            self._may_count = True
-            _replace_manifest(self.folder, Manifest({**known.files, **self.files}, {**known.notes, **self.notes}))
-            self._finish()
+            if not self._is_there(known):
+                self._prepare_places()
+                self._may_count = True
+                _replace_manifest(self.folder, self._merged(known))
+                self._finish()
+
+    def _is_there(self, known):
+        """Whether a worker with a lower number has saved the same files of the same state."""
+        if self._author is None or not known.notes.keys() >= self.notes.keys():
+            return False
+        mine = self._author_note()
+        authors = [known.notes.get(_AUTHOR + known.files[name].save) if name in known.files else None for name in self.files]
+        return all(one is not None and {**one, "worker": mine["worker"]} == mine and one["worker"] < mine["worker"]
+                   for one in authors)
+
+    def _merged(self, known):
+        """The manifest with this save; authors of saves that no file is left of are forgotten."""
+        files = {**known.files, **self.files}
+        notes = {key: words for key, words in known.notes.items() if words.get("until") not in self.files} | self.notes
+        if self._author is not None:
+            notes[_AUTHOR + self.id] = self._author_note()
+        left = {_AUTHOR + entry.save for entry in files.values()}
+        return Manifest(files, {key: words for key, words in notes.items() if not key.startswith(_AUTHOR) or key in left})
+
+    def _author_note(self):
+        return {**self._author._asdict(), "state": self._state}
 
     def _finish(self):
         try:

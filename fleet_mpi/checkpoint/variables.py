@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from fleet_mpi.checkpoint import file_names
+from fleet_mpi.checkpoint import blocks, file_names
 from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
 from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.tensor_file import read_tensor, read_tensors, write_tensor
@@ -39,12 +39,13 @@ def is_parameter(var):
     return isinstance(var, Parameter) or var.persistable and var.name.endswith((KEYS, INDEX))
 
 
-def save_persistables(executor, dirname, main_program=None, filename=None, runs=None):
+def save_persistables(executor, dirname, main_program=None, filename=None, runs=None, author=None):
     """Save every persistable variable: parameters, optimizer state, counters.
 
-    ``runs`` is the program whose runs are counted, where it is not the one that is saved.
+    ``runs`` is the program whose runs are counted, where it is not the one that is saved; ``author`` is the worker of a
+    job that saves.
     """
-    with saving_into(dirname) as save:
+    with saving_into(dirname, author) as save:
         add_vars(save, choose(main_program, None, is_persistable), filename)
         note_runs(save, runs or program_of(main_program))
 
@@ -76,6 +77,10 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 def add_vars(save, chosen, filename=None):
     """Let a save have the values that variables have in the global scope."""
     tensors = [(name, value_in(global_scope(), name)) for name in chosen]
+    for name, tensor in tensors:
+        # Not statistics of batch normalisation, which are each worker's own.
+        if getattr(chosen[name], "trainable", False):
+            save.has(tensor.array)
     write_values(save, ((name, tensor.array, tensor.lod_offsets) for name, tensor in tensors), filename)
 
 
@@ -152,18 +157,24 @@ def values_of(files, names, filename=None, saved=None):
 
 
 def _read_apart(files, names):
-    missing = [name for name in names if not files.has(name)]
+    found = {name: blocks.files_of(files, name) for name in names}
+    missing = [name for name, held in found.items() if not all(map(files.has, held))]
     if missing:
         raise CheckpointDamaged(f"{files.folder}: no file for {len(missing)} of {len(names)} variables: "
                                 + ", ".join(missing[:20]))
-    with files.refusing_changed(names):
-        for name in names:
-            with files.open(name) as stream:
-                array, lod = read_tensor(stream)
-                if stream.read(1):
-                    raise CheckpointDamaged(f"{stream.name}: there is more in the file after the tensor")
-                stream.require_whole()
-            yield name, array, lod
+    with files.refusing_changed([one for held in found.values() for one in held]):
+        for name, held in found.items():
+            yield name, *blocks.joined(files, name, [_read(files, one) for one in held])
+
+
+def _read(files, name):
+    """(array, lod) of a file that has one tensor."""
+    with files.open(name) as stream:
+        found = read_tensor(stream)
+        if stream.read(1):
+            raise CheckpointDamaged(f"{stream.name}: there is more in the file after the tensor")
+        stream.require_whole()
+    return found
 
 
 def _read_together(files, filename, wanted, saved):

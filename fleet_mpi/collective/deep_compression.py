@@ -11,18 +11,21 @@ from fleet_mpi.kernels import update
 from fleet_mpi.update_rules import dgc_count, momentum, sgd
 
 
-def shared_step(wire, workers, param, grad, rate, velocity, u, v, step, mu, use_nesterov, rampup_begin_step, rampup_step,
-                sparsity):
+def shared_step(wire, workers, share, decay, param, grad, rate, velocity, u, v, step, mu, use_nesterov,
+                rampup_begin_step, rampup_step, sparsity):
     """Collective: one step of all workers, in place. Arrays are lines; ``step`` ([1] int64) counts from 0.
 
     ``wire`` has ``sum_now(array)``, the sum over all workers in place, and ``gather(parts)``, every worker's host arrays.
+    ``share`` is this worker's part of the mean gradient and ``decay`` the term of weight decay (None: none). Before the
+    ramp-up both are summed as a program without compression sums them, so the bits are those of plain momentum.
     """
     now = int(arrays.to_host(step)[0])
     step += 1
     if now < rampup_begin_step:
-        total = grad.copy()
+        total = share.copy()
         wire.sum_now(total)
-        total /= workers
+        if decay is not None:
+            total += decay
         momentum(param, total, rate, velocity, mu, use_nesterov)
         return
     count = dgc_count(grad.size, now - rampup_begin_step, rampup_step, sparsity)

@@ -24,6 +24,7 @@ class Group:
         self.patience_s = 0.0  # of a first step: others may compile
         self.by_library = None
         self.hosts = [""] * size
+        self.job = ""  # what tells this start of the job from others; empty where nobody asked
         self.shares_memory = False  # whether workers are processes: then those of one host may
 
     @classmethod

@@ -50,13 +50,25 @@ class Channel:
             self._items.clear()
             self._changed.notify_all()
 
+    @property
+    def is_finished(self):
+        """Whether nothing more can be put."""
+        return self._finished or self._closed
+
+    def __len__(self):
+        return len(self._items)
+
     def __iter__(self):
         return self
 
     def __next__(self):
+        return self.take()
+
+    def take(self, timeout_s=None):
+        """The next item; waits for it, at most so long (TimeoutError). StopIteration at the end."""
         with self._changed:
-            while not (self._items or self._finished or self._closed):
-                self._changed.wait()
+            if not self._changed.wait_for(lambda: self._items or self._finished or self._closed, timeout_s):
+                raise TimeoutError
             if self._items:
                 item = self._items.popleft()
                 self._changed.notify_all()
@@ -77,7 +89,7 @@ class Ahead:
     def __init__(self, source, capacity):
         self._channel = Channel(capacity)
         # The thread gets the channel, not self: else a dropped Ahead would never be collected.
-        start_thread(_fill, self._channel, source)
+        start_thread(fill, self._channel, source)
 
     def __iter__(self):
         return self
@@ -101,7 +113,8 @@ def start_thread(work, *arguments):
     return thread
 
 
-def _fill(channel, source):
+def fill(channel, source):
+    """Put all items of ``source()`` into a channel, then its error or the end."""
     error = None
     try:
         iterator = iter(source())

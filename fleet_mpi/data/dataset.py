@@ -5,117 +5,22 @@ of the file list and of the lines, whatever the number of threads. Knows no Prog
 ``batches()`` yields feed dictionaries.
 """
 
-import functools
 import itertools
-from collections import deque
 from concurrent.futures import Future
 
 import numpy as np
 
-from fleet_mpi.data.background import Ahead, start_thread
+from fleet_mpi.data import page_views
+from fleet_mpi.data.background import start_thread
+from fleet_mpi.data.dataset_base import DatasetBase
 from fleet_mpi.data.exchanging import exchanged
-from fleet_mpi.data.pipes import PipeCommand
+from fleet_mpi.data.line_keys import KEY_SLOTS, LINE_ID, column_of
+from fleet_mpi.data.merging import merged_by_line
 from fleet_mpi.data.seeding import random_of_pass
-from fleet_mpi.data.slots import Records, batches_of, parse, slots_of
+from fleet_mpi.data.slots import Records, batches_of, slots_of
 from fleet_mpi.errors import NotBuilt, UsageError, nearest
 
-# Enough lines for the quick way of parsing to pay, few enough to start training soon.
-_LINES_AT_ONCE = 512
 _BLOCKS_AHEAD = 4
-
-
-class DatasetBase:
-    """What both kinds share: settings, and reading the files."""
-
-    def __init__(self):
-        self.batch_size = 1
-        self.thread_num = 1
-        self.use_var = []
-        self.filelist = []
-        self.pipe_command = "cat"
-        self.input_type = 0
-        self.hdfs_config = ("", "")
-        self.download_cmd = "cat"
-
-    def set_batch_size(self, batch_size):
-        """Samples per batch."""
-        self.batch_size = _positive("set_batch_size", batch_size)
-
-    def set_thread(self, thread_num):
-        """Files read at the same time; the order of samples does not depend on it."""
-        self.thread_num = _positive("set_thread", thread_num)
-
-    def set_use_var(self, var_list):
-        """The variables that a line fills, in its order."""
-        self.use_var = list(var_list)
-
-    def set_pipe_command(self, pipe_command):
-        """The command each file is sent through; its output is in the multislot format."""
-        PipeCommand(pipe_command)  # a command that cannot be understood is refused here, not in the middle of training
-        self.pipe_command = pipe_command
-
-    def set_filelist(self, filelist):
-        """The files of this worker."""
-        if isinstance(filelist, str):
-            raise UsageError(f"set_filelist: expected a list of paths, got the text {filelist!r}")
-        self.filelist = [str(path) for path in filelist]
-
-    def set_hdfs_config(self, fs_name, fs_ugi):
-        """Kept only: remote files are read by ``download_cmd``."""
-        self.hdfs_config = (fs_name, fs_ugi)
-
-    def set_download_cmd(self, download_cmd):
-        """The command that writes a remote file (``hdfs:``, ``afs:``) to stdout; it gets the path as last word."""
-        self.download_cmd = download_cmd
-
-    def desc(self):
-        """The settings as text, for people."""
-        names = ", ".join(getattr(variable, "name", str(variable)) for variable in self.use_var)
-        return (f"{type(self).__name__}: pipe_command {self.pipe_command!r}, batch_size {self.batch_size}, "
-                f"thread_num {self.thread_num}, {len(self.filelist)} files, slots: {names}")
-
-    def batches(self):
-        """Yield one feed dictionary per batch; the last batch may be shorter.
-
-        A variable with lod_level 0 gets an array [batch, ...], one with lod_level 1 a pair (array
-        [rows, ...] of all samples one after the other, list of each sample's rows).
-        """
-        raise NotImplementedError
-
-    def _records(self, slots, blocks_ahead):
-        """All records in file order, ``thread_num`` files being read at once."""
-        if not self.filelist:
-            raise UsageError(f"{type(self).__name__}: no files; call set_filelist([...]) first")
-        command, files, open_files = PipeCommand(self.pipe_command), iter(self.filelist), deque()
-
-        def open_more(count):
-            for path in itertools.islice(files, count):
-                source = functools.partial(self._read_file, path, command, slots)
-                open_files.append(Ahead(source, blocks_ahead))
-
-        try:
-            open_more(self.thread_num)
-            while open_files:
-                yield from open_files[0]
-                open_files.popleft()
-                open_more(1)
-        finally:
-            for stream in open_files:
-                stream.close()
-
-    def _read_file(self, path, command, slots):
-        lines = command.lines(path, self.download_cmd)
-        size = max(_LINES_AT_ONCE, self.batch_size)
-        number = 1
-        try:
-            while block := list(itertools.islice(lines, size)):
-                yield parse(block, slots, path, number, self._leading_groups())
-                number += len(block)
-        finally:
-            lines.close()
-
-    def _leading_groups(self):
-        return 0
 
 
 class QueueDataset(DatasetBase):
@@ -145,6 +50,9 @@ class InMemoryDataset(DatasetBase):
         self.queue_num = None
         self.fleet_send_batch_size, self.fleet_send_sleep_seconds = 1024, 0
         self.feature_evaluation = False
+        self.merge_by_lineid, self.merge_size = False, 2
+        self.enable_pv_merge, self.merge_by_sid, self.current_phase = False, True, page_views.JOIN
+        self._views = None
         self._loaded = None
         self._loading = None
         self._shuffles = itertools.count()
@@ -175,13 +83,15 @@ class InMemoryDataset(DatasetBase):
         self._loaded = records.take(self._random_order(len(records)))
 
     def global_shuffle(self, fleet=None, thread_num=12):
-        """Collective: shuffle over all workers of a fleet; with one worker the same as ``local_shuffle``."""
+        """Collective: shuffle over all workers of a fleet; with one worker the same as ``local_shuffle``.
+
+        Where samples are to be merged by line id, those of one id come together here and are.
+        """
+        records = self._in_memory("global_shuffle")
         if fleet is not None and fleet.worker_num() > 1:
-            records = self._in_memory("global_shuffle")
-            seed = random_of_pass(next(self._shuffles)).getrandbits(128)
-            whose = np.random.default_rng(seed).integers(0, fleet.worker_num(), len(records))
-            self._loaded = exchanged(records, whose, fleet.worker_index(), fleet.worker_num(),
-                                     lambda value: fleet._role_maker._all_gather(value, "worker"))
+            records = exchanged(records, self._new_owners(records, fleet.worker_num()), fleet.worker_index(),
+                                fleet.worker_num(), lambda value: fleet._role_maker._all_gather(value, "worker"))
+        self._loaded = merged_by_line(records, self.merge_size) if self.merge_by_lineid else records
         self.local_shuffle()
 
     def slots_shuffle(self, slots):
@@ -195,7 +105,7 @@ class InMemoryDataset(DatasetBase):
 
     def release_memory(self):
         """Forget the samples."""
-        self._loaded = None
+        self._loaded = self._views = None
 
     def get_memory_data_size(self, fleet=None):
         """The number of samples in memory; with ``fleet`` the sum over all workers."""
@@ -211,6 +121,9 @@ class InMemoryDataset(DatasetBase):
     def batches(self):
         """Yield one feed dictionary per batch of the samples in memory; see the base class."""
         records = self._in_memory("batches")
+        if self.enable_pv_merge and self.current_phase in page_views.BY_VIEW:
+            yield from self._batches_of_views()
+            return
         for start in range(0, len(records), self.batch_size):
             yield records.part(start, start + self.batch_size).feed()
 
@@ -219,7 +132,7 @@ class InMemoryDataset(DatasetBase):
         self.feature_evaluation = bool(fea_eval)
 
     def set_parse_ins_id(self, parse_ins_id):
-        """Lines begin with ``1 <ins_id>``, which is dropped."""
+        """Lines begin with ``1 <ins_id>``, by which samples can be merged."""
         self.parse_ins_id = bool(parse_ins_id)
 
     def set_parse_content(self, parse_content):
@@ -227,7 +140,7 @@ class InMemoryDataset(DatasetBase):
         self.parse_content = bool(parse_content)
 
     def set_parse_logkey(self, parse_logkey):
-        """Lines have ``1 <logkey>`` in front of the slots, which is dropped."""
+        """Lines have ``1 <logkey>`` in front of the slots: search id, place and kind of a shown item; see ``line_keys``."""
         self.parse_logkey = bool(parse_logkey)
 
     def set_queue_num(self, queue_num):
@@ -243,18 +156,70 @@ class InMemoryDataset(DatasetBase):
         self.fleet_send_sleep_seconds = fleet_send_sleep_seconds
 
     def set_merge_by_lineid(self, merge_size=2):
-        """Refused: samples of one line id are not merged here."""
-        raise NotBuilt("set_merge_by_lineid: samples are not merged by line id here; merge them in the data generator")
+        """Lines begin with ``1 <ins_id>``; ``global_shuffle`` merges the ``merge_size`` samples of each id (0: all)."""
+        self.merge_by_lineid, self.merge_size, self.parse_ins_id = True, merge_size, True
 
     def set_enable_pv_merge(self, enable_pv_merge):
-        """Refused when asked for: page views are not merged here."""
-        if enable_pv_merge:
-            raise NotBuilt("set_enable_pv_merge: samples are not merged by page view here; "
-                           "merge them in the data generator")
+        """Batches of whole page views, between ``preprocess_instance`` and ``postprocess_instance``; see ``page_views``."""
+        self.enable_pv_merge = bool(enable_pv_merge)
+
+    def set_merge_by_sid(self, merge_by_sid):
+        """Whether samples of one search id are one page view; else each is one of its own."""
+        self.merge_by_sid = bool(merge_by_sid)
+
+    def set_current_phase(self, current_phase):
+        """1 (join) and 3 (its test): batches of page views; 0 (update) and 2: of samples."""
+        self.current_phase = current_phase
+
+    def preprocess_instance(self):
+        """Bring the samples together by page view, and those into random order; without page views shuffle them."""
+        if not self.enable_pv_merge:
+            self.local_shuffle()
+            return
+        records = self._in_memory("preprocess_instance")
+        self._views = page_views.of(records, self.merge_by_sid, self._random_order)
+
+    def postprocess_instance(self):
+        """Forget the page views and shuffle the samples."""
+        self._views = None
+        self.local_shuffle()
+
+    def get_pv_data_size(self):
+        """The number of page views that ``preprocess_instance`` found."""
+        return 0 if self._views is None else len(self._views.lengths)
+
+    def set_feed_type(self, data_feed_type):
+        """Kept only: what is read follows from the variables."""
+        self.data_feed_type = data_feed_type
+
+    def set_date(self, date):
+        """Kept only: for caches of the original."""
+        self.date = date
+
+    def set_generate_unique_feasigns(self, generate_uni_feasigns, shard_num):
+        """Kept only: for ``generate_local_tables_unlock``."""
+        self.generate_unique_feasigns = generate_uni_feasigns
+
+    def generate_local_tables_unlock(self, table_id, fea_dim, read_thread_num, consume_thread_num, shard_num):
+        """Refused: workers keep no copies of a server's tables."""
+        raise NotBuilt("generate_local_tables_unlock: workers keep no copies of tables; rows are asked for batch by batch")
 
     def _load(self):
         slots = slots_of(self.use_var)
-        return Records.joined(slots, list(self._records(slots, None)))
+        keys = [slot for group in self._leading_groups() for slot in KEY_SLOTS[group]]
+        return Records.joined([*slots, *keys], list(self._records(slots, None)))
+
+    def _batches_of_views(self):
+        if self._views is None:
+            raise UsageError("InMemoryDataset.batches: page views are merged, but there are none; call preprocess_instance() first")
+        yield from self._views.batches(self.pv_batch_size, self.rank_offset)
+
+    def _new_owners(self, records, workers):
+        """The worker that each sample goes to; those that are to be merged go to one."""
+        if self.merge_by_lineid:
+            return column_of(records, LINE_ID) % workers
+        seed = random_of_pass(next(self._shuffles)).getrandbits(128)
+        return np.random.default_rng(seed).integers(0, workers, len(records))
 
     def _in_memory(self, who):
         if self._loaded is None:
@@ -266,7 +231,8 @@ class InMemoryDataset(DatasetBase):
         return np.random.default_rng(seed).permutation(count)
 
     def _leading_groups(self):
-        return self.parse_ins_id + self.parse_content + self.parse_logkey
+        asked = {"ins_id": self.parse_ins_id, "content": self.parse_content, "logkey": self.parse_logkey}
+        return [name for name, is_there in asked.items() if is_there]
 
 
 class DatasetFactory:
@@ -282,12 +248,6 @@ class DatasetFactory:
             raise UsageError(f"create_dataset: no dataset is called {datafeed_class!r}; "
                              f"{nearest(datafeed_class, self.kinds)}")
         return self.kinds[datafeed_class]()
-
-
-def _positive(who, value):
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-        raise UsageError(f"{who}: expected a whole number of at least 1, got {value!r}")
-    return int(value)
 
 
 def _fulfil(future, work):

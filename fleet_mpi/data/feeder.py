@@ -19,13 +19,14 @@ class DataFeeder:
 
     def feed(self, iterable):
         """{name: array}; a variable with LoD gets a Tensor with the samples' lengths."""
-        samples = list(iterable)
+        samples = [_listed(sample) for sample in iterable]
         columns = list(zip(*samples))
         if len(columns) != len(self.variables) or any(len(one) != len(columns) for one in samples):
             raise UsageError(f"DataFeeder: expected samples of {len(self.variables)} fields "
                              f"({', '.join(var.name for var in self.variables)}), got "
                              f"{sorted({len(one) for one in samples})} in a batch of {len(samples)}")
-        return {var.name: column_to_value(column, var) for var, column in zip(self.variables, columns)}
+        return {var.name: column_to_value([_listed(field) for field in column], var)
+                for var, column in zip(self.variables, columns)}
 
     def feed_parallel(self, iterable, num_places=None):
         """Yield one feed per element of ``iterable`` (a batch for each place)."""
@@ -40,6 +41,11 @@ class DataFeeder:
             for batch in reader():
                 yield [self.feed(batch)] if multi_devices else self.feed(batch)
         return feeds
+
+
+def _listed(given):
+    """A sample or field that comes as an iterator (``zip``, ``map``, a generator) as a list; others unchanged."""
+    return list(given) if hasattr(given, "__next__") else given
 
 
 def column_to_value(column, var):

@@ -1,14 +1,18 @@
-"""Loaders: batches prepared ahead in a thread, pulled by a loop (iterable) or by the executor (not).
+"""Loaders over a script's generator: batches prepared ahead in a thread, pulled by a loop (iterable) or by the executor.
 
-An error in the script's generator is raised where its batch would have come.
+An error in the generator is raised where its batch would have come.
 """
 
-from fleet_mpi.data.background import Ahead
+import numpy as np
+
+from fleet_mpi.data.batch_queue import BatchQueue
 from fleet_mpi.data.feeder import DataFeeder
 from fleet_mpi.data.readers import batch
 from fleet_mpi.errors import EndOfData, UsageError
+from fleet_mpi.program import lod as lods
 from fleet_mpi.program import unique_name
 from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.scope import Tensor
 from fleet_mpi.program.types import VarType
 
 
@@ -16,7 +20,7 @@ class GeneratorLoader:
     """What ``DataLoader.from_generator`` and ``PyReader`` return.
 
     Iterable: ``for feed in loader(): exe.run(feed=feed, ...)``. Not iterable: ``start()``, run without a
-    feed until ``EndOfData`` (``fluid.core.EOFException``), then ``reset()``.
+    feed until ``EndOfData`` (``fluid.core.EOFException``), then ``reset()``. ``queue`` holds what waits.
     """
 
     def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True,
@@ -26,8 +30,8 @@ class GeneratorLoader:
         self._variables = list(feed_list or ())
         self._capacity, self._return_list, self._drop_last = capacity, return_list, drop_last
         self.iterable = iterable
+        self.queue = BatchQueue(capacity, self._as_feed)
         self._feeds = None
-        self._running = None
         if not iterable:
             default_main_program()._loaders.append(self)
 
@@ -47,8 +51,7 @@ class GeneratorLoader:
 
     def set_batch_generator(self, reader, places=None):
         """Take whole batches: a list of arrays or tensors, or a dictionary by name."""
-        names = [var.name for var in self._variables]
-        self._feeds = lambda: (_named(one, names) for one in reader())
+        self._feeds = lambda: map(self._as_feed, reader())
         return self
 
     decorate_sample_generator = set_sample_generator
@@ -64,43 +67,61 @@ class GeneratorLoader:
         if not self.iterable:
             raise UsageError("this loader was made with iterable=False: call start() and run the program "
                              "without a feed instead of looping over it")
-        ahead = Ahead(self._source(), self._capacity)
-        try:
-            for feed in ahead:
-                yield list(feed.values()) if self._return_list else [feed]
-        finally:
-            ahead.close()
+        mine = self.queue = BatchQueue(self._capacity, self._as_feed)  # loops over one loader may be nested
+        mine.fill(self._source())
+        return _passing(mine, self._return_list)
 
     def start(self):
-        """Begin a pass; the executor then takes a batch at every run."""
+        """Begin a pass, whatever became of the last one; the executor then takes a batch at every run."""
         if self.iterable:
             raise UsageError("start() is for loaders made with iterable=False; loop over this one")
-        if self._running is not None:
-            raise UsageError("this loader is already started: call reset() at the end of a pass")
-        self._running = Ahead(self._source(), self._capacity)
+        self.queue.fill(self._source())
 
     def reset(self):
-        """End a pass, whether all its batches were read or not."""
-        if self._running is not None:
-            self._running.close()
-            self._running = None
+        """End a pass, whether all its batches were read or not, or it was begun at all."""
+        self.queue.reset()
 
     def is_started(self):
-        """Whether ``start()`` was called and ``reset()`` was not."""
-        return self._running is not None
+        """Whether ``start()`` was called, or a batch pushed into the queue, and ``reset()`` was not."""
+        return self.queue.is_open
 
     def next_feed(self):
         """The next batch as a feed; EndOfData after the last one."""
         try:
-            return next(self._running)
+            return self.queue.pop()
         except StopIteration:
             raise EndOfData("the loader has no more batches: call reset(), then start() for another pass") from None
+
+    def _as_feed(self, given):
+        return named(given, [var.name for var in self._variables])
 
     def _source(self):
         if self._feeds is None:
             raise UsageError("this loader has no generator: call set_sample_generator, "
                              "set_sample_list_generator or set_batch_generator first")
         return self._feeds
+
+
+def _passing(queue, as_list):
+    """What a loop over a loader sees: lists of arrays, or a list with one dictionary of tensors, as for one place."""
+    try:
+        while True:
+            try:
+                feed = queue.pop()
+            except StopIteration:
+                return
+            yield list(feed.values()) if as_list else [{name: as_tensor(value) for name, value in feed.items()}]
+    finally:
+        queue.kill()
+
+
+def as_tensor(value):
+    """A fed value as scripts see it in a loader's dictionary: a LoDTensor."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray):
+        return Tensor(value[0], lods.from_lengths([value[1]]))
+    return Tensor(np.asarray(value))
 
 
 class PyReader(GeneratorLoader):
@@ -110,21 +131,12 @@ class PyReader(GeneratorLoader):
         super().__init__(feed_list, capacity, use_double_buffer, iterable, return_list)
 
 
-class DataLoader:
-    """The 2.x entry point; static programs use ``DataLoader.from_generator``."""
-
-    @staticmethod
-    def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True,
-                       return_list=False, use_multiprocess=False, drop_last=True):
-        """A loader over a Python generator; batches are prepared in a thread whatever the options say."""
-        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
-
-    @staticmethod
-    def from_dataset(dataset, places=None, drop_last=True):
-        """A loader over the batches of a Queue or InMemory dataset."""
-        loader = GeneratorLoader(dataset.use_var, capacity=4)
-        loader._feeds = dataset.batches
-        return loader
+def dataset_loader(dataset, drop_last=True):
+    """A loader over the batches of a Queue or InMemory dataset."""
+    loader = GeneratorLoader(dataset.use_var, capacity=4)
+    loader._feeds = lambda: (feed for feed in dataset.batches()
+                             if not drop_last or _samples_of(feed) == dataset.batch_size)
+    return loader
 
 
 def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
@@ -154,7 +166,14 @@ def double_buffer(reader, place=None, name=None):
     return reader
 
 
-def _named(given, names):
+def _samples_of(feed):
+    """How many samples a dataset's feed has: rows of an array, or the number of sequences."""
+    value = next(iter(feed.values()))
+    return len(value[1]) if isinstance(value, tuple) else len(value)
+
+
+def named(given, names):
+    """A batch as a feed: a dictionary by name; one that is a dictionary already, as it is."""
     if isinstance(given, dict):
         return given
     given = list(given) if isinstance(given, (list, tuple)) else [given]

@@ -27,6 +27,12 @@ class DataGenerator:
             raise UsageError(f"set_batch: expected a whole number of at least 1, got {batch_size!r}")
         self.batch_size_ = batch_size
 
+    def _set_line_limit(self, line_limit):
+        # Kept only, as in the original: for those who try a generator out.
+        if not isinstance(line_limit, int) or line_limit < 1:
+            raise UsageError(f"_set_line_limit: expected a whole number of at least 1, got {line_limit!r}")
+        self._line_limit = line_limit
+
     def run_from_stdin(self):
         """Read raw lines from stdin, write multislot lines to stdout."""
         self._write(sample for line in sys.stdin for sample in self._samples_of(line))
@@ -57,25 +63,29 @@ class DataGenerator:
         raise NotImplementedError(
             f"{type(self).__name__}: derive from MultiSlotDataGenerator or MultiSlotStringDataGenerator")
 
-    def _check_sample(self, sample):
+    def _as_list(self, sample):
+        """The slots of a sample, which may also come as a ``zip`` object or from a generator."""
+        if hasattr(sample, "__next__"):
+            sample = list(sample)
         if not isinstance(sample, (list, tuple)):
             raise UsageError(f"{type(self).__name__}: a sample is a list or tuple like "
                              f"[('words', [19, 26]), ('label', [1])], got {sample!r}")
+        return sample
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
     """For values that are texts already: they are written unchecked, which is faster."""
 
     def _gen_str(self, line):
-        self._check_sample(line)
-        return " ".join(" ".join((str(len(values)), *values)) for _, values in line) + "\n"
+        slots = ((name, list(values) if hasattr(values, "__next__") else values) for name, values in self._as_list(line))
+        return " ".join(" ".join((str(len(values)), *values)) for _, values in slots) + "\n"
 
 
 class MultiSlotDataGenerator(DataGenerator):
     """For whole numbers and floats; every sample must have the slots of the first, in its order."""
 
     def _gen_str(self, line):
-        self._check_sample(line)
+        line = self._as_list(line)
         names = [name for name, _ in line]
         if self._proto_info is None:
             self._begin(names)
@@ -95,6 +105,8 @@ class MultiSlotDataGenerator(DataGenerator):
         # One id per slot is the usual case of click data; checking it the long way halves the speed.
         if type(values) is list and len(values) == 1 and type(values[0]) is int:
             return f"1 {values[0]}"
+        if hasattr(values, "__next__"):
+            values = list(values)
         if not isinstance(values, (list, tuple)) or not values:
             raise UsageError(f"{type(self).__name__}: slot {self._names[place]!r} is to have a list of at least one "
                              f"value (pad it), got {values!r}")

@@ -57,7 +57,7 @@ class PipeCommand:
 
     def _start(self, stages, source, processes):
         for stage in stages:
-            words, environment = _prepared(stage)
+            words, environment = prepared(stage)
             try:
                 process = subprocess.Popen(words, stdin=source, stdout=subprocess.PIPE, env=environment)
             except OSError as problem:
@@ -111,7 +111,7 @@ def _cut_at_pipes(text):
     return parts
 
 
-def _prepared(stage):
+def prepared(stage):
     """Words and environment of one process: Python means this Python, which also finds this package."""
     if stage[0] not in ("python", sys.executable) and not stage[0].startswith(("python2", "python3")):
         return stage, None

@@ -20,13 +20,15 @@ _KINDS = {"float32": "float32", "fp32": "float32", "float64": "float64", "fp64":
 class Slot(NamedTuple):
     """One variable as the text format sees it.
 
-    ``inner`` is the shape of one sample (dense) or of one row (ragged); None: any number of values.
+    ``inner`` is the shape of one sample (dense) or of one row (ragged); None: any number of values. A key lies beside the
+    samples and is not fed.
     """
 
     name: str
     dtype: Any
     is_ragged: bool
     inner: Any
+    is_key: bool = False
 
     def accepts(self, count):
         """Whether a sample may have ``count`` values."""
@@ -125,7 +127,7 @@ class Records:
     def feed(self):
         """Name to array [samples, ...] (dense) or to (array [rows, ...], rows of each sample) (ragged)."""
         return {slot.name: _ragged_feed(slot, column) if slot.is_ragged else _dense_feed(slot, column)
-                for slot, column in zip(self.slots, self.columns)}
+                for slot, column in zip(self.slots, self.columns) if not slot.is_key}
 
 
 def batches_of(parts, slots, batch_size):

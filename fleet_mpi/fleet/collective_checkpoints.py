@@ -24,6 +24,15 @@ class TrainStatus:
     def __init__(self, epoch_no=-1):
         self._epoch_no = epoch_no
 
+    @property
+    def epoch_no(self):
+        """The number of the last pass that is done."""
+        return self._epoch_no
+
+    @epoch_no.setter
+    def epoch_no(self, number):
+        self._epoch_no = number
+
     def next(self):
         """The pass to begin with."""
         return self._epoch_no + 1
@@ -36,6 +45,21 @@ class TrainStatus:
 
     def __repr__(self):
         return f"TrainStatus(epoch_no={self._epoch_no})"
+
+
+class CheckpointSaver:
+    """The numbered checkpoints in folders, looked at without a fleet."""
+
+    def __init__(self, fs=None):
+        self._files = _local(fs)
+
+    def get_checkpoint_no(self, root_path):
+        """The numbers of all finished checkpoints, lowest first."""
+        return _numbers(root_path)
+
+    def get_last_checkpoint_no(self, root_path):
+        """The number of the newest one, -1 where there is none."""
+        return newest(root_path)
 
 
 def save(role, path, status, program, files=None, keeps_all=True, runs=None):

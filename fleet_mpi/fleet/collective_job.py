@@ -4,6 +4,7 @@ import fleet_mpi.collective_ops  # noqa: F401  (enters the ops that a worker's p
 import fleet_mpi.collective_strategies  # noqa: F401  (likewise)
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.inference_model import save_inference_model
+from fleet_mpi.checkpoint.saving import author_here
 from fleet_mpi.checkpoint.variables import save_persistables
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy
@@ -115,18 +116,12 @@ class CollectiveJob:
         _say("stop_worker")
 
     def save_persistables(self, dirname, program, filename=None):
-        """Worker 0 saves, and only it need call: all have the same values.
-
-        But batch norms' statistics are its own; under local SGD values are the same after an averaging.
-        """
-        if self.role.is_first_worker():
-            save_persistables(None, dirname, program, filename, runs=self.main)
+        """Save this worker's values: all have the same, but for batch norms' statistics and between averagings."""
+        save_persistables(None, dirname, program, filename, runs=self.main, author=author_here())
 
     def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
-        """Worker 0 saves: all have the same values."""
-        if self.role.is_first_worker():
-            save_inference_model(dirname, feeded_var_names, target_vars, None, program)
-        return [var.name for var in target_vars]
+        """Save what leads from the fed variables to the targets, with this worker's values."""
+        return save_inference_model(dirname, feeded_var_names, target_vars, None, program, author=author_here())
 
 
 def _say(call):

@@ -6,7 +6,7 @@ from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy
 _MORE = dict(
     use_local_sgd=False, use_dist_fc=False, dist_fc_config=None, mode="nccl2", collective_mode=None,
     nccl_comm_num=1, forward_recompute=False, recompute_checkpoints=[], use_amp=False, amp_loss_scaling=2 ** 15,
-    exec_strategy=None)
+    exec_strategy=None, fuse_memory_size=-1, fuse_laryer_size=1, _ut4grad_allreduce=False)
 
 
 class DistributedStrategy(BuildStrategy):

@@ -15,6 +15,18 @@ class ProbabilityEntry:
         return f"probability_entry:{self.probability}"
 
 
+class ShowClickEntry:
+    """The names of the variables with the shows and clicks of each sample, by which growing tables would judge rows."""
+
+    def __init__(self, show_name, click_name):
+        if not isinstance(show_name, str) or not isinstance(click_name, str):
+            raise UsageError(f"ShowClickEntry: expected two names of variables, got {show_name!r} and {click_name!r}")
+        self.show_name, self.click_name = show_name, click_name
+
+    def _to_attr(self):
+        return f"show_click_entry:{self.show_name}:{self.click_name}"
+
+
 class CountFilterEntry:
     """An id is admitted when it was met so many times."""
 

@@ -12,7 +12,7 @@ from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import collective_checkpoints
-from fleet_mpi.fleet.optimizer import DistributedOptimizer, PSLibOptimizer, TranspilerOptimizer
+from fleet_mpi.fleet.optimizer import DistributedOptimizer, TranspilerOptimizer
 from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker, RoleMaker
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.program import default_main_program
@@ -168,7 +168,7 @@ class Fleet:
         return self._optimizer
 
     def save_persistables(self, executor, dirname, main_program=None, filename=None):
-        """Save parameters and optimizer state; with servers, worker 0 writes what they have at one moment."""
+        """Save parameters and optimizer state; with servers, what they have at one moment."""
         if self._job is not None:
             self._job.save_persistables(dirname, self._origin_of(main_program), filename)
         else:
@@ -264,6 +264,23 @@ class CollectiveFleet(Fleet):
         """What workers run where this program is meant."""
         return self._program() if program is None or program is self._origin_program else program
 
+    def save_checkpoint(self, executor, path, trainer_id, train_status, fs=None, main_program=None, cache_path=".cache",
+                        remain_all_checkpoint=True):
+        """``save_check_point`` under its later name."""
+        return self.save_check_point(executor, path, train_status, main_program, fs, cache_path, remain_all_checkpoint)
+
+    def load_checkpoint(self, executor, path, trainer_id, train_status, fs=None, main_program=None, cache_path=".cache",
+                        ignore_empty=True):
+        """``load_check_point`` under its later name: ``train_status`` takes how far training was; None where it was not."""
+        found = self.load_check_point(executor, path, trainer_id, main_program, fs, cache_path, ignore_empty)
+        if found is not None:
+            train_status.epoch_no = found.epoch_no
+        return found
+
+    def _get_last_checkpoint_no(self, root_path, fs=None):
+        """The number of the newest checkpoint of a folder, -1 where there is none."""
+        return collective_checkpoints.newest(root_path)
+
     def clean_redundant_check_points(self, root_path, fs=None, checkpoint_num=1):
         """Worker 0 removes all checkpoints of a folder but the newest ones."""
         collective_checkpoints.clean(self.role, root_path, fs, checkpoint_num)
@@ -274,19 +291,6 @@ class CollectiveOptimizer(DistributedOptimizer):
 
     def __init__(self, optimizer, strategy=None, fleet=None):
         super().__init__(fleet or collective_fleet, optimizer, strategy)
-
-
-class PSLibFleet(Fleet):
-    """1.x training with pslib's servers: tables of rows that grow."""
-
-    optimizer_class = PSLibOptimizer
-
-    def distributed_optimizer(self, optimizer, strategy=None):
-        """The optimizer with pslib's dictionary of table settings, which mean nothing to one process."""
-        return super().distributed_optimizer(optimizer, dict(strategy or {}))
-
-    def _set_client_communication_config(self, request_timeout_ms, connect_timeout_ms, max_retry):
-        """Time-outs of requests to servers: one process makes none."""
 
 
 def file_shard(files, index, count):
@@ -302,4 +306,4 @@ def _joined(labels, to_string):
     return ",".join(labels) if to_string else labels
 
 
-transpiler_fleet, collective_fleet, pslib_fleet = TranspilerFleet(), CollectiveFleet(), PSLibFleet()
+transpiler_fleet, collective_fleet = TranspilerFleet(), CollectiveFleet()

@@ -1,17 +1,15 @@
 """A parameter-server job of one fleet: from a minimised program to what this process runs, saves and ends with."""
 
-import functools
 import os
 
 import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops that a worker's and a server's programs have)
 from fleet_mpi import notices, sessions
-from fleet_mpi.checkpoint.distributed import load_rest, load_server, save_inference_model, save_vars
-from fleet_mpi.checkpoint.resuming import resuming_runs
-from fleet_mpi.checkpoint.saving import whole_for_saving
+from fleet_mpi.checkpoint.distributed import save_inference_model, save_vars
+from fleet_mpi.checkpoint.saving import author_here, connected, load_all
+from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import strategy, transpiler_strategies
-from fleet_mpi.parameter_server.kept import Contents
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.scope import global_scope
@@ -68,7 +66,6 @@ class Job:
         else:
             with logged_ops(config.print_log and role.is_first_worker(), program, startup):
                 rewrite(program, startup, self.distribution, connects_at_start)
-            self.distribution.loads_rest = self._load_rest
             self.main, self.startup = program, startup
 
     # ------------------------------------------------------------------ a worker's life
@@ -102,16 +99,6 @@ class Job:
                 if value is not None and scope.array(name) is not None:
                     scope.array(name)[...] = value
 
-    def _load_rest(self, model_dir, scope):
-        """What workers keep themselves (statistics of batch normalisation) comes from the servers' folder too."""
-        if os.path.isdir(model_dir):
-            contents = Contents(sessions.session_of(scope).client.description)
-            with resuming_runs(self.main, model_dir, list(choose(self.origin, None, is_persistable)), scope):
-                load_rest(contents, model_dir, self.origin, scope, counters=self.distribution.counters())
-        else:
-            notices.log().warning("init_server loaded %s, which this worker cannot see: what is not on the servers (batch "
-                                  "normalisation's statistics) starts anew here", model_dir)
-
     def stop_worker(self):
         """Flush and say goodbye."""
         self._require("stop_worker", self.role.is_worker())
@@ -123,22 +110,18 @@ class Job:
 
     def save_persistables(self, dirname, program, filename=None):
         """Save the untranspiled program's variables as one process would."""
-        whole = self._saving_whole("save_persistables")
-        if whole is not None:
-            save_vars(whole, dirname, program, global_scope(), filename=filename,
-                      counters=self.distribution.counters(), runs=self.main)
+        save_vars(self._whole("save_persistables"), dirname, program, global_scope(), filename=filename,
+                  counters=self.distribution.counters(), runs=self.main, author=author_here())
 
     def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
         """Save what leads from the fed variables to the targets."""
-        whole = self._saving_whole("save_inference_model")
-        names = [var.name for var in target_vars]
-        return names if whole is None else save_inference_model(whole, dirname, feeded_var_names, target_vars, program,
-                                                                global_scope())
+        return save_inference_model(self._whole("save_inference_model"), dirname, feeded_var_names, target_vars, program,
+                                    global_scope(), author=author_here())
 
-    def _saving_whole(self, what):
-        """The servers' variables; None on the workers that leave saving to worker 0."""
+    def _whole(self, what):
+        """The servers' variables."""
         self._require(what, self.role.is_worker())
-        return whole_for_saving(what)
+        return Whole(connected(what).client)
 
     # ------------------------------------------------------------------ a server's life
 
@@ -150,11 +133,7 @@ class Job:
         if model_dir:
             if not os.path.isdir(model_dir):
                 raise UsageError(f"init_server: no folder {str(model_dir)!r} to load from")
-            self.distribution.loads = functools.partial(self._load, str(model_dir))
-
-    def _load(self, model_dir, server):
-        load_server(server, model_dir, self.origin)
-        return os.path.abspath(model_dir)
+            load_all(Source(model_dir), self.main)
 
     def run_server(self):
         """Serve until the workers have left."""

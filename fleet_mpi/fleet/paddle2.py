@@ -2,14 +2,19 @@
 
 import copy
 
-import numpy as np
-
-from fleet_mpi import notices
+from fleet_mpi.checkpoint.saving import load_persistables
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet.facade import Fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
 from fleet_mpi.fleet.strategy import DistributedStrategy
+from fleet_mpi.fleet.together import Util
 from fleet_mpi.program.optimizers.base import refuse_eager
+
+
+META_OPTIMIZERS = dict(
+    amp="AMPOptimizer", recompute="RecomputeOptimizer", gradient_merge="GradientMergeOptimizer", lars="LarsOptimizer",
+    lamb="LambOptimizer", dgc="DGCOptimizer", localsgd="LocalSGDOptimizer", adaptive_localsgd="AdaptiveLocalSGDOptimizer",
+    fp16_allreduce="FP16AllReduceOptimizer")
 
 
 class Fleet2(Fleet):
@@ -62,8 +67,33 @@ class Fleet2(Fleet):
         return self.util.all_reduce(input, mode)
 
     def node_num(self):
-        """How many machines the workers are on."""
-        return 1
+        """How many machines the job's processes are on."""
+        return self.role._node_num()
+
+    def world_size(self):
+        """How many workers there are."""
+        return self.worker_num()
+
+    def save(self, dirname, feed=(), fetch=(), **configs):
+        """Save a model for inference where ``feed`` and ``fetch`` say which, else all that was trained."""
+        if not feed and not fetch:
+            return self.save_persistables(None, dirname)
+        block = (self._origin_program or self._program()).global_block()
+        return self.save_inference_model(None, dirname, [getattr(one, "name", one) for one in feed],
+                                         [block.var(getattr(one, "name", one)) for one in fetch])
+
+    def load_model(self, path, mode=0):
+        """Load what ``save_persistables`` wrote."""
+        load_persistables(None, path, self._program())
+
+    def _get_applied_meta_list(self):
+        """The names of the original's classes for the switches that ``minimize`` applied."""
+        chosen = self._final_strategy()
+        return [name for switch, name in META_OPTIMIZERS.items() if getattr(chosen, switch, False)]
+
+    def _get_applied_graph_list(self):
+        """The name of the original's class for programs of equal workers, where this is one."""
+        return ["GraphExecutionOptimizer"] if self._job is not None and not self.server_num() else []
 
     def shrink(self, threshold=None):
         """Drop rarely used rows of tables that grow; tables on servers have a fixed size so far."""
@@ -94,40 +124,6 @@ class Fleet2(Fleet):
         if self._optimizer is None:
             raise UsageError(f"fleet.{method}: call fleet.distributed_optimizer(optimizer, strategy) first")
         return self._optimizer
-
-
-class Util:
-    """``fleet.util``: what the workers, the servers or all processes do together, and file shards."""
-
-    def __init__(self, fleet):
-        self._fleet = fleet
-
-    def all_reduce(self, input, mode="sum", comm_world="worker"):
-        """Collective: the arrays of the workers (or "server", "all") combined, in the shape of the input."""
-        return np.array(self._fleet.role._all_reduce(np.asarray(input), mode, _domain(comm_world)))
-
-    def all_gather(self, input, comm_world="worker"):
-        """Collective: the values of the workers (or "server"; "all": workers, then servers), in their order."""
-        return self._fleet.role._all_gather(input, _domain(comm_world))
-
-    def barrier(self, comm_world="worker"):
-        """Collective: wait for all workers (or "server", "all")."""
-        self._fleet.role._barrier(_domain(comm_world))
-
-    def get_file_shard(self, files):
-        """This worker's files, as ``split_files``."""
-        return self._fleet.split_files(files)
-
-    def print_on_rank(self, message, rank_id):
-        """Log a message on one worker."""
-        if self._fleet.is_worker() and self._fleet.worker_index() == rank_id:
-            notices.log().info("%s", message)
-
-
-def _domain(name):
-    if name not in ("worker", "server", "all"):
-        raise UsageError(f"comm_world: expected worker, server or all, got {name!r}")
-    return name
 
 
 paddle_fleet = Fleet2()

@@ -52,7 +52,7 @@ CONFIGS = dict(
     trainer_desc_configs=dict(dump_fields_path="", dump_fields=[], dump_param=[], stat_var_names=[], trainer="",
                               device_worker="", local_sparse=[], remote_sparse=[]),
     fs_client_param=dict(uri="", user="", passwd="", hadoop_bin=""),
-    sparse_table_configs=dict())
+    sparse_table_configs=dict(), fleet_desc_configs=dict())
 
 
 class DistributedStrategy:
@@ -86,6 +86,11 @@ class DistributedStrategy:
         else:
             raise UnknownName(f"DistributedStrategy has no option {name!r}; "
                               f"{nearest(name, [*self.values, *self.configs])}")
+
+    def set_debug_opt(self, opt_info):
+        """Note what a debugging run would dump; nothing is dumped."""
+        known = CONFIGS["trainer_desc_configs"]
+        self.trainer_desc_configs = {key: value for key, value in opt_info.items() if key in known}
 
     def _merge(self, name, given):
         if not isinstance(given, dict):

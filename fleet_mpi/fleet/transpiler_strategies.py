@@ -129,6 +129,12 @@ class GeoStrategy(DistributedStrategy):
         super().__init__()
 
 
+class DistributedMode:
+    """The ways to train with servers, as the original numbers them."""
+
+    SYNC, ASYNC, HALF_ASYNC, GEO = range(4)
+
+
 class StrategyFactory:
     """Makes the four strategies."""
 

@@ -7,12 +7,11 @@ from fleet_mpi import cluster as _cluster
 from fleet_mpi.checkpoint.model_files import load, save
 from fleet_mpi.data.dataset import DatasetFactory
 from fleet_mpi.data.feeder import DataFeeder
-from fleet_mpi.data.loader import DataLoader, PyReader
+from fleet_mpi.data.loader import PyReader
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.fluid import (average, backward, clip, compiler, contrib, core, data_feeder, dataset, executor,
-                             framework, incubate, initializer, io, layer_helper, layers, lod_tensor, log_helper,
-                             metrics, nets, optimizer, parallel_executor, param_attr, profiler, reader, regularizer,
-                             transpiler, unique_name)
+from fleet_mpi.fluid import (backward, clip, compiler, contrib, core, data_feeder, dataset, executor, framework,
+                             incubate, initializer, io, layer_helper, layers, lod_tensor, metrics, nets, optimizer,
+                             param_attr, reader, regularizer, transpiler, unique_name)
 from fleet_mpi.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, LoDTensorArray, Scope, Tensor
 from fleet_mpi.fluid.framework import (Program, Variable, cpu_places, cuda_places, default_main_program,
                                        default_startup_program, device_guard, get_flags, in_dygraph_mode,
@@ -30,4 +29,17 @@ from fleet_mpi.program.scope import create_lod_tensor, global_scope, scope_guard
 
 _cluster.guard_if_launched()
 
-__getattr__ = _missing_name("paddle.fluid", globals())
+# Not imported with the rest: few scripts use them.
+__getattr__ = _missing_name("paddle.fluid", globals(), {
+    "DataLoader": "fleet_mpi.data.data_loader:FluidDataLoader",
+    "InferenceTranspiler": "fleet_mpi.fluid.transpiler.inference_transpiler:InferenceTranspiler",
+    "DataFeedDesc": "fleet_mpi.fluid.data_feed_desc:DataFeedDesc", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace",
+    "WeightNormParamAttr": "fleet_mpi.program.weight_norm:WeightNormParamAttr",
+    "create_random_int_lodtensor": "fleet_mpi.fluid.lod_tensor:create_random_int_lodtensor",
+    "cuda_pinned_places": "fleet_mpi.program.places:cuda_pinned_places",
+    **{name: f"fleet_mpi.fluid.dygraph:{name}" for name in ("enable_dygraph", "disable_dygraph")},
+    **{name: f"fleet_mpi.fluid.{name}" for name in (
+        "average", "communicator", "data_feed_desc", "dygraph", "entry_attr", "evaluator", "input", "install_check",
+        "log_helper", "parallel_executor", "profiler")}}, {
+    "load_op_library": "ops are not loaded from C++ libraries; write a py_func",
+    "AsyncExecutor": "it was gone before 1.6; take exe.train_from_dataset"})

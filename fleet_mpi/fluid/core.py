@@ -53,8 +53,11 @@ class PSGPU:
 
 
 def is_compiled_with_xpu():
-    """False: no such devices here."""
+    """False: no such devices or number types here."""
     return False
+
+
+is_compiled_with_rocm = is_compiled_with_npu = is_compiled_with_brpc = supports_bfloat16 = is_compiled_with_xpu
 
 
 def is_compiled_with_mkldnn():
@@ -67,4 +70,9 @@ def is_compiled_with_dist():
     return True
 
 
-__getattr__ = _missing_name("paddle.fluid.core", globals())
+__getattr__ = _missing_name("paddle.fluid.core", globals(), {
+    "globals": "fleet_mpi.program.flags:all_flags", **{name: f"fleet_mpi.checkpoint.predictor:{name}" for name in (
+        "NativeConfig", "PaddleBuf", "PaddleDType", "PaddleTensor", "create_paddle_predictor")}}, {
+    "AnalysisConfig": "take NativeConfig, or load_inference_model and an Executor",
+    "Gloo": "ranks meet over MPI; role makers have _all_reduce, _all_gather and _barrier",
+    **dict.fromkeys(("XPUPlace", "NPUPlace"), "such devices are not built; take CPUPlace or CUDAPlace")})

@@ -5,4 +5,4 @@ from fleet_mpi.program.dataset_loop import FetchHandler
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.scope import global_scope, scope_guard
 
-__getattr__ = _missing_name("paddle.fluid.executor", globals())
+__getattr__ = _missing_name("paddle.fluid.executor", globals(), {"as_numpy": "fleet_mpi.program.scope:as_numpy"})

@@ -5,7 +5,7 @@ from fleet_mpi.checkpoint.model_files import load, save
 from fleet_mpi.checkpoint.saving import (load_params, load_persistables, load_vars, save_inference_model, save_params,
                                          save_persistables, save_vars)
 from fleet_mpi.checkpoint.variables import is_parameter, is_persistable
-from fleet_mpi.data.loader import DataLoader, PyReader
+from fleet_mpi.data.loader import PyReader
 from fleet_mpi.data.readers import (ComposeNotAligned, batch, buffered, cache, chain, compose, firstn, map_readers,
                                     multiprocess_reader, shuffle, xmap_readers)
 from fleet_mpi.errors import missing_name as _missing_name
@@ -21,4 +21,8 @@ def get_program_persistable_vars(program):
     return [var for var in program.list_vars() if is_persistable(var)]
 
 
-__getattr__ = _missing_name("paddle.fluid.io", globals())
+__getattr__ = _missing_name("paddle.fluid.io", globals(), {
+    "DataLoader": "fleet_mpi.data.data_loader:FluidDataLoader",
+    "get_parameter_value": "fleet_mpi.checkpoint.program_state:parameter_value",
+    "get_parameter_value_by_name": "fleet_mpi.checkpoint.program_state:parameter_value_by_name",
+    **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")}})

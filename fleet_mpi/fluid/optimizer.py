@@ -9,6 +9,8 @@ from fleet_mpi.program.optimizers.plain import (SGD, Adadelta, AdadeltaOptimizer
                                                 DecayedAdagrad, DecayedAdagradOptimizer, Ftrl, FtrlOptimizer, Lamb,
                                                 LambOptimizer, LarsMomentum, LarsMomentumOptimizer, Momentum,
                                                 MomentumOptimizer, RMSProp, RMSPropOptimizer, SGDOptimizer)
+from fleet_mpi.program.optimizers.plain import Dpsgd, DpsgdOptimizer
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, LookaheadOptimizer, RecomputeOptimizer
 
-__getattr__ = _missing_name("paddle.fluid.optimizer", globals())
+__getattr__ = _missing_name("paddle.fluid.optimizer", globals(), refused={
+    "PipelineOptimizer": "pipelines over devices are not built; train data-parallel"})

@@ -3,4 +3,5 @@
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.param_attr import ParamAttr
 
-__getattr__ = _missing_name("paddle.fluid.param_attr", globals())
+__getattr__ = _missing_name("paddle.fluid.param_attr", globals(), {
+    "WeightNormParamAttr": "fleet_mpi.program.weight_norm:WeightNormParamAttr"})

@@ -153,6 +153,7 @@ def _cross_entropy(logits, labels, probabilities, loss, ignore_index, start, sto
         top = _max(row, lanes)
         # Before the row is overwritten: the probabilities may lie in the logits' memory.
         chosen = row[labels[r]] - top if labels[r] != ignore_index else top
+        chosen = LOWEST if chosen < LOWEST else chosen
         for j in range(row.size):
             far = row[j] - top
             made[j] = exp_of_negative(LOWEST if far < LOWEST else far)
@@ -183,7 +184,10 @@ def _soft_cross_entropy(logits, targets, probabilities, loss, start, stop):
         top = _max(row, lanes)
         log_total = log_of_normal(_sum_of_exponentials(row, top, lanes))
         mass = _sum(target, lanes)
-        loss[r] = (log_total + top) * mass - _sum_of_products(row, target, lanes)
+        if _min(row, lanes) - top < LOWEST:
+            loss[r] = log_total * mass - _sum_of_clipped_products(row, top, target, lanes)
+        else:
+            loss[r] = (log_total + top) * mass - _sum_of_products(row, target, lanes)
         for j in range(row.size):
             far = row[j] - top
             made[j] = exp_of_negative(LOWEST if far < LOWEST else far)
@@ -221,6 +225,20 @@ def _max(row, lanes):
 
 
 @compiled
+def _min(row, lanes):
+    """The smallest number, in lanes as ``_max``."""
+    lanes[:] = row[0]
+    for at in range(0, row.size, lanes.size):
+        part = row[at:at + lanes.size]
+        for j in range(part.size):
+            lanes[j] = part[j] if part[j] < lanes[j] else lanes[j]
+    low = lanes[0]
+    for j in range(lanes.size):
+        low = lanes[j] if lanes[j] < low else low
+    return low
+
+
+@compiled
 def _sum(row, lanes):
     lanes[:] = 0
     for at in range(0, row.size, lanes.size):
@@ -237,6 +255,17 @@ def _sum_of_products(row, other, lanes):
         part, partner = row[at:at + lanes.size], other[at:at + lanes.size]
         for j in range(part.size):
             lanes[j] += part[j] * partner[j]
+    return _together(lanes)
+
+
+@compiled
+def _sum_of_clipped_products(row, top, other, lanes):
+    lanes[:] = 0
+    for at in range(0, row.size, lanes.size):
+        part, partner = row[at:at + lanes.size], other[at:at + lanes.size]
+        for j in range(part.size):
+            far = part[j] - top
+            lanes[j] += (LOWEST if far < LOWEST else far) * partner[j]
     return _together(lanes)
 
 

@@ -44,12 +44,13 @@ def log_softmax_backward(out, dout, dx):
 def softmax_cross_entropy(logits, labels, probabilities, loss, ignore_index):
     """The softmax of the logits and minus the log of the labelled class's; 0 where the label is ``ignore_index``.
 
+    A label more than 64 below the largest logit counts as 64 below, so the loss is finite when a model diverges.
     Returns the position of the first label that names no class, or -1. Only the host looks for it.
     """
     xp = module_of(logits)
     shifted = _shifted(logits)
     wanted = xp.expand_dims(xp.clip(labels, 0, logits.shape[1] - 1), 1)
-    chosen = xp.take_along_axis(shifted, wanted, axis=1).squeeze(1)
+    chosen = xp.maximum(xp.take_along_axis(shifted, wanted, axis=1).squeeze(1), LOWEST)
     total = xp.exp(shifted).sum(axis=1)
     loss[...] = xp.where(labels == ignore_index, 0.0, xp.log(total) - chosen)
     softmax.reference(logits, probabilities)
@@ -69,9 +70,9 @@ def softmax_cross_entropy_backward(probabilities, labels, dloss, dlogits, ignore
 
 @kernel
 def soft_cross_entropy(logits, targets, probabilities, loss):
-    """The softmax of the logits and minus the sum of targets times its logarithm."""
+    """The softmax of the logits and minus the sum of targets times its logarithm, which is at least that of e^-64."""
     xp = module_of(logits)
-    shifted = _shifted(logits)
+    shifted = xp.maximum(_shifted(logits), LOWEST)
     log_total = xp.log(xp.exp(shifted).sum(axis=1, keepdims=True))
     loss[...] = (targets * (log_total - shifted)).sum(axis=1)
     softmax.reference(logits, probabilities)

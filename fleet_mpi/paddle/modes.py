@@ -4,6 +4,7 @@ from fleet_mpi.errors import NotBuilt as _NotBuilt
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.places import get_device, set_device
 from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.types import as_dtype
 
 
 def enable_static():
@@ -23,6 +24,17 @@ def in_dynamic_mode():
 def seed(seed):
     """Let the default programs draw from this seed."""
     default_main_program().random_seed = default_startup_program().random_seed = seed
+
+
+def get_default_dtype():
+    """The element type of what is made without one."""
+    return "float32"
+
+
+def set_default_dtype(d):
+    """Nothing to do for float32; others are refused."""
+    if as_dtype(d) != "float32":
+        raise _NotBuilt(f"paddle.set_default_dtype: only float32 is built as the default, got {d!r}; give layers their dtype")
 
 
 __getattr__ = _missing_name("paddle.modes", globals())

@@ -45,19 +45,42 @@ _LAUNCHERS = {"distributed.launch": "fleet_mpi.launch", "distributed.launch.__ma
               "distributed.launch_ps": "fleet_mpi.launch.launch_ps"}
 
 
+# Modules that go by another name in some version of the original, with all below them; a longer path comes first.
+_DYGRAPH = ("backward_strategy", "base", "checkpoint", "container", "io", "jit", "layers", "learning_rate_scheduler", "nn",
+            "parallel", "tracer", "varbase_patch_methods")
+_NN_LAYER = ("activation", "common", "container", "conv", "distance", "layers", "loss", "norm", "pooling", "rnn",
+             "transformer", "vision")
+ELSEWHERE = {
+    **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
+    **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},
+    "fluid.contrib.slim.quantization": "fleet_mpi.fluid.contrib.slim",
+    "fluid.contrib.quantize": "fleet_mpi.fluid.contrib.slim",
+    "incubate.distributed.fleet.base": "fleet_mpi.fluid.incubate.fleet.base.fleet_base",
+    "incubate.distributed.fleet.role_maker": "fleet_mpi.fluid.incubate.fleet.base.role_maker",
+    "incubate.distributed.fleet": "fleet_mpi.fluid.incubate.fleet",
+    "distributed.transpiler": "fleet_mpi.fluid.transpiler",
+    **{f"framework.{name}": "fleet_mpi.paddle.framework" for name in ("dtype", "framework", "io", "random")},
+    "framework.core": "fleet_mpi.fluid.core",
+    "static.nn.common": "fleet_mpi.paddle.static.nn",
+    "static.nn.control_flow": "fleet_mpi.fluid.layers.control_flow",
+    "base": "fleet_mpi.fluid",
+    "core": "fleet_mpi.fluid.core",
+    "fluid": "fleet_mpi.fluid",
+}
+
+
 def our_name(name):
     """The module of this package that a ``paddle`` module name stands for.
 
-    Below ``paddle.v2`` are the later modules, and ``paddle.core`` is that of fluid.
+    Below ``paddle.v2`` are the later modules; what lies elsewhere is in a table.
     """
     _, _, rest = name.partition(".")
     rest = rest.removeprefix("v2.")
     if rest in _LAUNCHERS:
         return _LAUNCHERS[rest]
-    if rest.split(".")[0] == "fluid":
-        return "fleet_mpi." + rest
-    if rest == "core":
-        return "fleet_mpi.fluid.core"
+    for path, ours in ELSEWHERE.items():
+        if rest == path or rest.startswith(path + "."):
+            return ours + rest.removeprefix(path)
     return "fleet_mpi.paddle" + ("." + rest if rest else "")
 
 

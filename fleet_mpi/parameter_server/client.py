@@ -357,7 +357,7 @@ class Client:
     def hello(self, fingerprint):
         """Compare what this worker and the servers believe of the job; the difference is an error.
 
-        Returns what each server says of itself: {"loaded from": folder, or ""}.
+        Returns what each server says of itself: {"loaded from": [folder, files] or None, "job": a text}.
         """
         greeting = messages.encode(fingerprint)
         answers = [messages.decode(self.ask(link, Kind.HELLO, greeting)[1], link.name) for link in self.links]

@@ -27,12 +27,12 @@ class Patience:
         self.server, self.first_step_s = server, first_step_s
         self.greeted, self.held_up = set(), set()
         self.looked, self.trusted_until = time.monotonic(), 0.0
-        self.saver_heard = self.looked
+        self.savers_heard = {}   # {worker: when a request of its save or load came last}
 
     def note(self, worker, kind):
         """A request of this kind came from a worker."""
         if kind in _OF_SAVING:
-            self.saver_heard = time.monotonic()
+            self.savers_heard[worker] = time.monotonic()
         if kind == Kind.WAITING:
             self.held_up.add(worker)
         else:
@@ -51,7 +51,7 @@ class Patience:
         servers = server.exchange.late(waited)
         if servers:
             self._give_up(f"has waited {waited:.1f} s for {', '.join(servers)}", server.active)
-        self._check_saver(waiting.deadline(), now)
+        self._check_savers(waiting.deadline(), now)
         self._check_workers(waiting.deadline())
 
     def _must_look_longer(self, now):
@@ -61,17 +61,21 @@ class Patience:
         self.looked = now
         return now < self.trusted_until
 
-    def _check_saver(self, deadline, now):
-        """A worker that saves or loads holds up those whose pushes are parked: they only see that no server answers."""
+    def _check_savers(self, deadline, now):
+        """Workers that save or load hold up those whose pushes are parked, and those that wait to save or load: they only
+        see that no server answers. A saver that waits itself, for another server, says so."""
         snapshots = self.server.snapshots
-        if snapshots.parked and now - self.saver_heard > deadline:
-            saver = self.server.inboxes[snapshots.freezer]
-            self._give_up(f"the others have waited {deadline:.1f} s for {saver.name}, which is saving or loading",
-                          {inbox.index for inbox, _ in snapshots.parked})
+        held_up = snapshots.held_up()
+        if held_up:
+            late = [self.server.inboxes[worker].name for worker in sorted(snapshots.freezers - self.held_up)
+                    if now - self.savers_heard[worker] > deadline]
+            if late:
+                self._give_up(f"the others have waited {deadline:.1f} s for {', '.join(late)}, which "
+                              f"{'is' if len(late) == 1 else 'are'} saving or loading", held_up)
 
     def _check_workers(self, deadline):
         server = self.server
-        late = set(server.mode.late(deadline)) - self.held_up
+        late = set(server.mode.late(deadline)) - self.held_up - server.snapshots.held_up()
         beginning = {worker for worker in late & self.greeted if not server.applied[worker]}
         late -= beginning
         if not late and beginning:

@@ -6,6 +6,7 @@ left. What happens with a push is the mode's business (``modes/``): it gets ever
 
 import functools
 import gc
+import secrets
 
 import numpy as np
 
@@ -134,7 +135,8 @@ class Server:
                  before_update=None, largest=None):
         self.transport, self.index, self.mode, self.name_of = transport, index, mode, name_of
         self.description, self.fingerprint, self.before_update = description, fingerprint, before_update
-        self.loaded_from = ""   # the folder its values come from, if any
+        self.loaded_from = None   # [folder, files] that its values come from, if any
+        self.job = secrets.token_hex(8)   # what tells this start of the job from others; server 0's counts
         self.largest = largest or protocol.LARGEST
         layout = FlatLayout(description.placement.variables)
         self.image = ServerImage(layout, description.placement.of_server(index))
@@ -221,7 +223,7 @@ class Server:
         if differ:
             raise UsageError(f"{inbox.name} and {self.name_of(self.transport.rank)} do not run the same "
                              f"job: {differ}")
-        self.answer(inbox, inline=messages.encode({"loaded from": self.loaded_from}))
+        self.answer(inbox, inline=messages.encode({"loaded from": self.loaded_from, "job": self.job}))
 
     def _waits_elsewhere(self, inbox, header):
         inbox.release()

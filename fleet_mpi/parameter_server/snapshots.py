@@ -5,6 +5,10 @@ number of pushes, one worker freezes them: every server says which pushes it has
 the largest numbers that any server said, it lets the pushes up to these pass (each goes to all servers, so they
 come) and answers once they are applied. A push that comes later is parked before the mode hears of it, until the
 servers are thawed. Pulls are answered all the time.
+
+Workers that save share a freeze: one that comes while others save gets their moment, and the servers thaw with the last
+of them. One that loads is alone; whoever cannot join waits in a queue, first come first served. Every worker asks the
+servers in the same order, and goes on to the next when it is in: so two never wait for each other.
 """
 
 import numpy as np
@@ -14,6 +18,8 @@ from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Kind
+
+ALONE = 1  # the number of a FREEZE by a worker that is going to change values
 
 
 class Snapshots:
@@ -29,7 +35,8 @@ class Snapshots:
                          Kind.THAW: self._thaw}
         self.begun = [0] * len(server.inboxes)   # the last push of each worker that the mode has heard of
         self.limits = None                       # while frozen: the last one it may hear of
-        self.freezer, self.parked, self.awaits = None, [], None
+        self.freezers, self.is_alone = set(), False   # the workers it stands still for; whether the only one changes values
+        self.queue, self.parked, self.awaits = [], [], []   # freezes that wait, pushes that do, and who is answered later
         self.counters = dict
 
     # ------------------------------------------------------------------ standing still
@@ -42,27 +49,37 @@ class Snapshots:
         self.begun[inbox.index] = header.step
         return False
 
+    def held_up(self):
+        """The workers that wait for those that save or load."""
+        return {inbox.index for inbox, _ in (*self.parked, *self.queue)}
+
     def advance(self):
-        """Answer the worker that waits for the pushes up to the limits; returns whether that happened."""
-        if self.awaits is None or any(done < limit for done, limit in zip(self.server.applied, self.limits)):
+        """Answer the workers that wait for the pushes up to the limits; returns whether that happened."""
+        if not self.awaits or any(done < limit for done, limit in zip(self.server.applied, self.limits)):
             return False
-        inbox, self.awaits = self.awaits, None
-        self.server.answer(inbox)
+        answered, self.awaits = self.awaits, []
+        for inbox in answered:
+            self.server.answer(inbox)
         return True
 
     def _freeze(self, inbox, header):
         counts = self._counts_in(inbox, header)
-        if self.freezer not in (None, inbox.index):
-            raise UsageError(f"{self._name(inbox)} wants to save or load while "
-                             f"{self._name(self.server.inboxes[self.freezer])} does: let one worker do it")
-        self.freezer = inbox.index
-        if counts is None:
+        if counts is not None:
+            self.limits = counts
+            self.awaits.append(inbox)
+            self._unpark()
+            self.advance()
+        elif self.queue or self.freezers and (self.is_alone or header.number == ALONE):
+            self.queue.append((inbox, header))
+        else:
+            self._stand_still(inbox, header)
+
+    def _stand_still(self, inbox, header):
+        if self.limits is None:
             self.limits = self._begun_for_good()
-            self.server.answer(inbox, Kind.VALUES, np.array(self.limits, np.int64).tobytes())
-            return
-        self.limits, self.awaits = counts, inbox
-        self._unpark()
-        self.advance()
+        self.freezers.add(inbox.index)
+        self.is_alone = header.number == ALONE
+        self.server.answer(inbox, Kind.VALUES, np.array(self.limits, np.int64).tobytes())
 
     def _begun_for_good(self):
         """Per worker the last push that will be applied whatever comes: where a round waits for all workers, one that
@@ -75,16 +92,21 @@ class Snapshots:
         inline = inbox.inline(header)
         if not len(inline):
             return None
-        if len(inline) != 8 * len(self.begun) or self.limits is None:
+        is_in = inbox.index in self.freezers
+        if len(inline) != 8 * len(self.begun) or not is_in:
             raise PeerLost(f"{self._name(inbox)} sent {len(inline)} bytes of push counts for {len(self.begun)} workers, "
-                           f"to a server that is {'not ' if self.limits is None else ''}frozen")
+                           f"to a server that is {'' if is_in else 'not '}frozen")
         return [max(count, limit) for count, limit in zip(inline.view(np.int64).tolist(), self.limits)]
 
     def _thaw(self, inbox, header):
-        if self.freezer == inbox.index:
-            self.limits = self.freezer = None
+        self.freezers.discard(inbox.index)
         self.server.answer(inbox)
-        self._unpark()
+        if not self.freezers:
+            self.limits, self.is_alone = None, False
+            self._unpark()   # before the next freeze: savers that take turns must not keep the others from training
+            queue, self.queue = self.queue, []
+            for waited in queue:
+                self._freeze(*waited)
 
     def _unpark(self):
         """Hand parked pushes over in the order they came; those that are still too early are parked again."""
@@ -98,7 +120,7 @@ class Snapshots:
         """Answer with one array: where it lies if nothing changes it meanwhile."""
         key = messages.key_of(messages.decode(inbox.inline(header), self._name(inbox)), self._name(inbox))
         found = self.find(key)
-        described, (values,) = messages.manifest({key: found if self.limits is not None else found.copy()})
+        described, (values,) = messages.manifest({key: found if inbox.index in self.freezers else found.copy()})
         self.server.answer(inbox, Kind.VALUES, described, [bytes_of(values)])
 
     def _store(self, inbox, header):

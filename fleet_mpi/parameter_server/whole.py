@@ -12,7 +12,7 @@ from fleet_mpi import arrays
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.kept import Contents, Kept
-from fleet_mpi.parameter_server.snapshots import bytes_of
+from fleet_mpi.parameter_server.snapshots import ALONE, bytes_of
 from fleet_mpi.wire.protocol import Kind
 
 
@@ -26,8 +26,11 @@ class Whole:
     # ------------------------------------------------------------------ one state of all servers
 
     @contextlib.contextmanager
-    def frozen(self):
-        """Within the block all servers stand still, at the same number of pushes of each worker."""
+    def frozen(self, alone=False):
+        """Within the block all servers stand still, at the same number of pushes of each worker.
+
+        Other workers may read at the same time; not if this one is ``alone``, as it must be to write.
+        """
         if self._is_frozen:
             yield
             return
@@ -35,7 +38,7 @@ class Whole:
             raise UsageError("this worker has said goodbye to the servers: save or load before stop_worker")
         self._is_frozen = True
         try:
-            self._freeze()
+            self._freeze(ALONE if alone else 0)
             yield
         finally:
             self._is_frozen = False
@@ -43,10 +46,10 @@ class Whole:
             if not (self._is_broken or self.client.is_cut_off):
                 self._thaw()
 
-    def _freeze(self):
+    def _freeze(self, number=0):
         begun = []
         for link in self.client.links:
-            inline, _ = self._ask(link, Kind.FREEZE)
+            inline, _ = self._ask(link, Kind.FREEZE, number=number)
             if len(inline) % 8 or begun and len(inline) != begun[0].nbytes:
                 raise PeerLost(f"{self._name(link)} sent {len(inline)} bytes of push counts")
             begun.append(inline.view(np.int64))
@@ -62,10 +65,10 @@ class Whole:
             for part in [self.client.start(link, kind, inline) for link in self.client.links]:
                 self.client.hear(part, kind)
 
-    def _ask(self, link, kind, inline=b"", body=None, into=None):
+    def _ask(self, link, kind, inline=b"", body=None, into=None, number=0):
         """(inline, body) of the answer."""
         with self._breaking():
-            _, inline, body = self.client.ask(link, kind, inline, body, into=into)
+            _, inline, body = self.client.ask(link, kind, inline, body, number, into=into)
         return inline, body
 
     @contextlib.contextmanager

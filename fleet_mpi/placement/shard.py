@@ -26,6 +26,11 @@ class Shard(NamedTuple):
     shape: tuple
     server: int
 
+    @property
+    def is_cut(self):
+        """Whether it is a part of its variable, not the whole."""
+        return self.name != self.variable
+
     def gradient_name(self, suffix=""):
         """The name under which the gradient of this shard travels, e.g. ``w@GRAD.block1``; a worker's suffix follows."""
         return f"{self.variable}@GRAD{self.name[len(self.variable):]}{suffix}"

@@ -6,6 +6,7 @@ from fleet_mpi import arrays, settings
 from fleet_mpi.errors import Diverged, FleetError, ProgramError
 from fleet_mpi.program import registry
 from fleet_mpi.program.frame import Frame
+from fleet_mpi.program.fusion import fuse_training
 from fleet_mpi.program.liveness import body_of, has_effect, reads_of
 from fleet_mpi.program.memory import Arena
 from fleet_mpi.program.randomness import op_key
@@ -79,7 +80,7 @@ class BoundCall(Call):
 
     def bind_block(self, index):
         """The call that runs a nested block once."""
-        ops, frame = self.program.blocks[index].ops, self.frame
+        ops, frame = fuse_training(self.program.blocks[index].ops), self.frame
         return (lambda: interpret(ops, frame)) if frame.interpreted else bind_all(ops, frame)
 
     def before_run(self, make_room):
@@ -100,18 +101,22 @@ def infer_all(ops, frame, nested=False):
     defined = []
     for op in ops:
         for name in reads_of(op):
-            if name and name not in frame.metas:
+            if name and frame.lacks(name):
                 frame.resolve(name, op)
         body = body_of(op)
         if body is not None:
+            enter = find(op.type).traits.get("enter")
+            if enter is not None:
+                enter(Call(op, frame.metas))
             infer_all(body.ops, frame, nested=True)
         before = {name: dict.get(frame.metas, name) for name in op.output_arg_names} if nested else {}
         registry.infer(Call(op, frame.metas))
+        frame.metas.guessed.difference_update(op.output_arg_names)
         if not nested:
             fold(op, frame)
         for name, meta in before.items():
-            if meta is not None and meta.shape != frame.metas[name].shape:
-                raise NeedsValues(f"{op}: whether {name!r} has shape {meta.shape} depends on a condition")
+            if meta is not None and (meta.shape, meta.dtype) != (frame.metas[name].shape, frame.metas[name].dtype):
+                raise NeedsValues(f"{op}: whether {name!r} is {meta} depends on a condition")
         defined.append([(name, frame.metas[name]) for name in op.output_arg_names if name in frame.metas])
     return defined
 

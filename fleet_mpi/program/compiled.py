@@ -6,7 +6,7 @@ A plan compiles every program anyway; what is set here is kept, checked, and rea
 import copy
 import enum
 
-from fleet_mpi.errors import UnknownName, UsageError, nearest
+from fleet_mpi.errors import UnknownName, UsageError, nearest, not_built
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.places import CPUPlace, CUDAPlace
 from fleet_mpi.program.program import Program, default_main_program
@@ -61,6 +61,9 @@ class BuildStrategy(Options):
         enable_addto=False, num_trainers=1, trainer_id=0, trainers_endpoints=[], nccl_comm_num=1,
         use_hierarchical_allreduce=False, hierarchical_allreduce_inter_nranks=0, async_mode=False,
         mkldnn_enabled_op_types=set(), is_distribution=False)
+    _finalize_strategy_and_create_passes = not_built(
+        "BuildStrategy._finalize_strategy_and_create_passes", "programs are not changed by passes; batches are merged by "
+        "fluid.optimizer.GradientMergeOptimizer")
 
 
 class ExecutionStrategy(Options):
@@ -83,6 +86,7 @@ class CompiledProgram:
         self.exec_strategy = None
         self.loss_name = None
         self.places = None
+        self._is_inference, self._predictor = False, None
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None,
                            share_vars_from=None, places=None):
@@ -96,6 +100,11 @@ class CompiledProgram:
             synchronise_batch_norm(self.program)
         self.exec_strategy = exec_strategy or ExecutionStrategy()
         self.places = places
+        return self
+
+    def _with_inference_optimize(self, config):
+        """Let a predictor run the model of a ``core.NativeConfig``: ``exe.run(compiled, feed=[PaddleTensor, ...])``."""
+        self._is_inference, self._predictor = True, config.predictor()
         return self
 
     @property

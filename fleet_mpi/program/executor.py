@@ -14,7 +14,7 @@ from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.kernels import threads
 from fleet_mpi.program import scope as scopes
 from fleet_mpi.program.dataset_loop import run_over_dataset
-from fleet_mpi.program.feeding import FedSequence, as_feed, feed_meta
+from fleet_mpi.program.feeding import FedSequence, as_feed, feed_meta, shape_remark
 from fleet_mpi.program.fetched import fetched
 from fleet_mpi.program.memory import Arena
 from fleet_mpi.program.places import default_place
@@ -55,6 +55,11 @@ class Compiled:
             for hook in self.program._before_run:
                 hook(self.scope)
             return convert(self._find(signature, feed, fetches).run(feed))
+        except ProgramError as error:
+            remark = shape_remark(feed, self.program)
+            if not remark or str(error).startswith("feed "):
+                raise
+            raise ProgramError(f"{remark}{error}") from error
         finally:
             self._runs_in = None
             self._turn.release()
@@ -122,6 +127,8 @@ class Executor:
         started non-iterable loader of the program feeds by itself. Arrays are copied in and out.
         """
         if type(program) is not Program:
+            if getattr(program, "_is_inference", False):
+                return program._predictor.run(feed)
             for _ in range(getattr(program, "runs_at_once", 1) - 1):  # a CompiledProgram may ask for several
                 self.run(program.program, feed, None, scope=scope)
             program = _program_of(program)

@@ -123,10 +123,24 @@ def feed_meta(var, value):
 
 
 def _check_shape(var, shape):
-    """Sizes bind only where they were declared by ``fluid.data``: with ``layers.data`` models are built for the
-    longest sentence and fed with shorter ones, so that there only the number of dimensions does.
+    """A shape binds only where ``fluid.data`` declared it.
+
+    With ``layers.data`` models are built for the longest sentence and fed with shorter ones, or with arrays that lack the
+    dimension of the batch: the ops decide (see ``shape_remark``).
     """
     want = var.shape
-    fits = len(want) == len(shape) and all(w in (-1, got) or not var.need_check_feed for w, got in zip(want, shape))
-    if not fits and var.lod_level == 0:
-        raise ProgramError(f"feed {var.name!r}: expected shape {list(want)} (-1: any), got {list(shape)}")
+    fits = len(want) == len(shape) and all(w in (-1, got) for w, got in zip(want, shape))
+    if not fits and var.need_check_feed and var.lod_level == 0:
+        raise ProgramError(f"feed {var.name!r}: {_shapes(want, shape)}")
+
+
+def shape_remark(feed, program):
+    """For an error of a run: the feeds with other dimensions than declared, as the start of a sentence, or ''."""
+    variables = program.global_block().vars
+    return "".join(f"feed {name!r}: {_shapes(variables[name].shape, value.shape)}; " for name, value in feed.items()
+                   if name in variables and len(variables[name].shape) != len(value.shape)
+                   and variables[name].lod_level == 0)
+
+
+def _shapes(want, got):
+    return f"expected shape {list(want)} (-1: any), got {list(got)}"

@@ -11,23 +11,40 @@ from fleet_mpi.program import registry
 from fleet_mpi.program.registry import Call, Meta
 
 
+# 2 ** 64 over the golden ratio: multiples of it are far from each other.
+SPREAD, LARGEST = 0x9E3779B97F4A7C15, 2 ** 63 - 1
+
+
 class Clock:
     """How many runs a program has behind it, and on which worker: what random ops draw from.
 
-    ``process_worker`` is this process's number among the workers, once it has joined a job.
+    ``turn`` tells the turns of loops from each other, 0 outside of all; ``process_worker`` is this process's number among the workers, once it has joined a job.
     """
 
-    __slots__ = ("step", "worker")
+    __slots__ = ("step", "worker", "turn")
     process_worker = 0
 
     def __init__(self, worker=None, step=0):
         self.step = step
         self.worker = worker
+        self.turn = 0
 
     @property
     def stream(self):
-        """One number for (worker, step)."""
-        return ((Clock.process_worker if self.worker is None else self.worker) << 48) | self.step
+        """One number for (worker, step, turn)."""
+        stream = ((Clock.process_worker if self.worker is None else self.worker) << 48) | self.step
+        return stream ^ (self.turn * SPREAD & LARGEST) if self.turn else stream
+
+    def turns(self):
+        """Count the turns of a loop for ever; close it behind the loop."""
+        around, number = self.turn, 0
+        try:
+            while True:
+                number += 1
+                self.turn = around * 1000003 + number  # a prime, so that loops in loops do not meet
+                yield number - 1
+        finally:
+            self.turn = around
 
 
 class Metas(dict):
@@ -43,6 +60,7 @@ class Metas(dict):
         self.program, self.values = program, values
         self._makers = None  # variable -> the op that gives it its first value
         self._in_work = set()
+        self.guessed = set()  # inferred from ops that do not run, for the shapes of others
 
     def __missing__(self, name):
         if name not in self._in_work:
@@ -67,6 +85,7 @@ class Metas(dict):
                 pending += lacking
             elif pending.pop() not in self and maker is not None:
                 registry.infer(Call(maker, self))
+                self.guessed.update(maker.output_arg_names)
 
     def _maker(self, name):
         if self._makers is None:
@@ -107,8 +126,13 @@ class Frame:
         piece = self.arena.scratch(used + size)[used:]
         return piece[:Meta(shape, dtype).size * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
 
+    def lacks(self, name):
+        """Whether an op that reads this name is the first to ask for it: its value is in the scope, or missing."""
+        return name not in self.metas or name in self.metas.guessed and self.scope.array(name) is not None
+
     def resolve(self, name, op):
         """Find a variable that no op before this one made: it must have a value in the scope."""
+        self.metas.guessed.discard(name)
         holder = self.scope.find_var(name)
         if holder is not None and holder.tensor.array is not None:
             array = holder.tensor.array
@@ -118,9 +142,9 @@ class Frame:
             self.metas[name] = Meta(array.shape, array.dtype, holder.tensor.lod_offsets)
             self.values[name] = array
         elif holder is not None and holder.value is not None:
-            if isinstance(holder.value, arrays.DistantTable) and "lookup" not in op.type:
+            if isinstance(holder.value, arrays.DistantTable) and not _reads_by_rows(op, name):
                 raise NotBuilt(f"{op} reads all of {name!r}, a table whose rows the servers keep: that is not built; only "
-                               f"lookups are")
+                               f"lookups, nce and hsigmoid are")
             self.metas[name] = _meta_of_value(holder.value)
             self.values[name] = holder.value
         else:
@@ -160,10 +184,16 @@ class Frame:
         return arrays.empty(meta.shape, meta.dtype, self.xp)
 
     def keep_persistable(self, name, value, meta, op):
-        """Let the scope have a value that an op made while it ran, if it outlives the run."""
+        """Let the scope have a value that an op made while it ran, if it outlives the run.
+
+        In the array that the scope has, where it fits: a gradient's may be the one that is sent to servers.
+        """
         var = op.block.find_var(name)
         if meta.kind == "dense" and var is not None and var.persistable:
-            (self.scope.find_var(name) or self.scope.var(name)).put(value, meta.lod)
+            array = self._persistable(name, Meta(value.shape, value.dtype, meta.lod))
+            if array is not value:
+                self.xp.copyto(array, value)
+                self.values[name] = array
 
     def _persistable(self, name, meta):
         holder = self.scope.find_var(name) or self.scope.var(name)
@@ -173,6 +203,12 @@ class Frame:
             array = arrays.empty(meta.shape, meta.dtype, self.xp)
         holder.put(array, meta.lod)
         return array
+
+
+def _reads_by_rows(op, name):
+    """Whether an op takes this variable row by row, so that a DistantTable serves."""
+    slot = registry.find(op.type).traits.get("by_rows")
+    return slot is not None and name in op.input(slot)
 
 
 def remedy(var):

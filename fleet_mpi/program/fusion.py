@@ -5,10 +5,44 @@ two ops to the bit (but for the sign of a zero): the kernels keep the order of e
 """
 
 from fleet_mpi.program.operator import Operator
+from fleet_mpi.program.ops.optimize import attributes, out_slot
 from fleet_mpi.program.program import outside_names
 from fleet_mpi.program.registry import FORWARD, GRAD
+from fleet_mpi.program.schedule_fusion import fuse_schedules
+from fleet_mpi.update_rules import BETA_POWERS, RULES
 
 GRAD_OP = "_grad"
+
+
+def fuse_training(ops, fetches=()):
+    """The ops with schedules and updates as one op each: what an interpreted program and a nested block need too."""
+    return fuse_powers(fuse_schedules(ops, fetches))
+
+
+def fuse_powers(ops):
+    """Let an update do what the scale ops after it do with its beta powers; new Operator objects for those."""
+    powers = {op.input("X")[0]: position for position, op in enumerate(ops)
+              if op.type == "scale" and op.input("X") == op.output("Out")}
+    if not powers:
+        return ops
+    links, replaced = _Links(ops, ()), {}
+    for position, op in enumerate(ops):
+        for state in RULES[op.type].states if op.type in RULES else ():
+            name = next(iter(op.input(state.slot)), None)
+            scale = powers.get(name) if state in BETA_POWERS and not op.output(out_slot(state.slot)) else None
+            if scale is not None and _moves_on(op, ops[scale], state) and links.touch(name, position, scale) == 2:
+                made = replaced.get(position) or _made(op, op.type, op.inputs, op.outputs, op.attrs)
+                made.outputs[out_slot(state.slot)] = [name]
+                replaced[position], replaced[scale] = made, None
+    return [op for op in (replaced.get(i, op) for i, op in enumerate(ops)) if op is not None]
+
+
+def _moves_on(update, scale, state):
+    """Whether the scale op multiplies by the update's own setting."""
+    rule = RULES[update.type]
+    name, = attributes(rule, {state.initial: 0.0})
+    return (scale.attrs.get("scale") == update.attrs.get(name, rule.hypers[state.initial])
+            and not scale.attrs.get("bias") and not scale.input("ScaleTensor"))
 
 
 def fuse(ops, fetches):
@@ -57,6 +91,11 @@ class _Links:
         private = (len(readers) == 1 and len(self.writers[name]) == 1 and name not in self.fetched
                    and not (var is not None and (var.persistable or var.is_data)))
         return readers[0] if private else None
+
+    def touch(self, name, first, last):
+        """How many ops from position ``first`` to ``last`` read or write a variable."""
+        return len({position for position in (*self.readers.get(name, ()), *self.writers.get(name, ()))
+                    if first <= position <= last})
 
     def may_read_later(self, names, first, second):
         """Whether these can be read at position ``second`` instead of ``first``: nobody writes them until then."""

@@ -77,6 +77,8 @@ class LayerHelper:
         if attr is False:
             return None
         attr = named(attr, self.name, "b" if is_bias else "w")
+        if attr.make is not None:
+            return attr.make(self, shape, dtype, is_bias, default_initializer)
         initializer = attr.initializer or default_for(is_bias, default_initializer)
         fields = dict(name=attr.name, shape=[int(size) for size in shape], dtype=dtype, **attr.fields())
         startup = self.startup_program.global_block()

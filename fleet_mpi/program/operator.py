@@ -11,6 +11,8 @@ _EXAMPLES = os.path.join(_PACKAGE, "examples")
 
 # Attributes every op carries besides its own.
 ROLE, ROLE_VAR, SCOPE = "op_role", "op_role_var", "op_namescope"
+# Attributes that name several blocks.
+BLOCK_LISTS = ("optimize_blocks",)
 # Left out when an op is printed.
 HIDDEN = (ROLE_VAR, SCOPE, "forward_vars")
 
@@ -33,6 +35,12 @@ class Operator:
     def idx(self):
         """The position in the block."""
         return next(i for i, op in enumerate(self.block.ops) if op is self)
+
+    @property
+    def desc(self):
+        """The op as ``op.desc.type()``, ``op.desc.input("X")``, ... ask for it."""
+        from fleet_mpi.program.operator_desc import OperatorDesc
+        return OperatorDesc(self)
 
     def input(self, slot):
         """The names of the variables read in this slot."""
@@ -68,18 +76,33 @@ class Operator:
         return list(self.attrs)
 
     def attr(self, name):
-        """One attribute; an unknown name is an error that has the nearest one."""
+        """One attribute, blocks as Blocks; an unknown name is an error that has the nearest one."""
         if name not in self.attrs:
             raise ProgramError(f"{self} has no attribute {name!r}; {nearest(name, self.attrs)}")
+        return self._shown(name)
+
+    def _shown(self, name):
+        """An attribute as scripts see it: ops keep the numbers of blocks, so that they can be copied."""
+        value, blocks = self.attrs[name], self.block.program.blocks
+        if name == "sub_block":
+            return blocks[value]
+        return [blocks[one] for one in value] if name in BLOCK_LISTS else value
+
+    def _block_attr_id(self, name):
         return self.attrs[name]
+
+    def _blocks_attr_ids(self, name):
+        return list(self.attrs[name])
+
+    _block_attr = _blocks_attr = attr
 
     def has_attr(self, name):
         """Whether the attribute is set."""
         return name in self.attrs
 
     def all_attrs(self):
-        """A copy of all attributes."""
-        return dict(self.attrs)
+        """A copy of all attributes, blocks as Blocks."""
+        return {name: self._shown(name) for name in self.attrs}
 
     def _set_attr(self, name, value):
         self.attrs[name] = value

@@ -9,6 +9,9 @@ from fleet_mpi.program.regularizers import Regularizer
 class ParamAttr:
     """The settings of one parameter; layers also take a name, an initializer or a regularizer instead."""
 
+    # Of an attribute whose weight is computed from other parameters: makes it, for LayerHelper.create_parameter.
+    make = None
+
     def __init__(self, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
                  gradient_clip=None, do_model_average=True, need_clip=True):
         self.name = name

@@ -131,6 +131,11 @@ def cpu_places(device_count=None):
     return [CPUPlace()] * (device_count or settings.get("CPU_NUM") or 1)
 
 
+def cuda_pinned_places(device_count=None):
+    """A list of places of page-locked memory, as many as ``cpu_places``."""
+    return [CUDAPinnedPlace()] * len(cpu_places(device_count))
+
+
 def cuda_places(device_ids=None):
     """A list of GPU places: those asked for; else, in a job, this rank's; else FLAGS_selected_gpus, else all."""
     if device_ids is None and devices.local_rank() is not None:

@@ -13,7 +13,7 @@ from fleet_mpi.errors import FleetError, ProgramError
 from fleet_mpi.program import registry
 from fleet_mpi.program.binding import bind, failure, infer_all, interpret
 from fleet_mpi.program.frame import Frame
-from fleet_mpi.program.fusion import fuse
+from fleet_mpi.program.fusion import fuse, fuse_training
 from fleet_mpi.program.layout import lay_out
 from fleet_mpi.program.liveness import is_dynamic, live_ops
 from fleet_mpi.program.registry import NeedsValues
@@ -23,7 +23,7 @@ class Plan:
     """A program bound to arrays for one feed signature and fetch list; see the module's text."""
 
     def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
-        ops = fuse(live_ops(program, fetches), fetches)
+        ops = fuse(fuse_training(live_ops(program, fetches), fetches), fetches)
         frame = Frame(program, scope, xp, clock, arena)
         frame.metas.update(feeds)
         defined = infer_all(ops, frame)
@@ -73,7 +73,7 @@ class InterpretedPlan:
     before_run = ()
 
     def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
-        self.ops = live_ops(program, fetches)
+        self.ops = fuse_training(live_ops(program, fetches), fetches)
         self.make_frame = lambda: Frame(program, scope, xp, clock, arena, interpreted=True)
         self.metas, self.names, self.clock, self.xp = feeds, fetches, clock, xp
 

@@ -15,16 +15,22 @@ from fleet_mpi.program.variable import Variable
 class Program:
     """What is computed. Mutating it moves ``version`` on, so that compiled plans are made anew."""
 
+    _seed_of_new = 0
+
     def __init__(self):
         self.version = 0
         self.blocks = [Block(self, 0)]
         self.current_block_idx = 0
-        self._random_seed = 0
+        self._random_seed = Program._seed_of_new
         self._op_role = Role.Forward
         self._op_role_var = []
         self._device = None
         self._is_distributed = False
         self._distribution = None  # how it is spread over servers, once it is
+        self._server = None  # the number of the server whose program it is
+        # What scripts read of a distributed program.
+        self._is_chief, self._endpoints, self._ps_endpoint = False, [], None
+        self._distributed_lookup_table, self._parameters_on_pservers = None, None
         self._fleet_opt = None
         self._heter_pipeline_opt = None
         self._loaders = []
@@ -55,6 +61,11 @@ class Program:
         self._random_seed = int(seed)
         self.touch()
 
+    @classmethod
+    def global_seed(cls, seed=0):
+        """The seed of programs that are made from now on."""
+        Program._seed_of_new = seed
+
     @property
     def num_blocks(self):
         """How many blocks there are."""
@@ -78,6 +89,13 @@ class Program:
         self.current_block_idx = len(self.blocks) - 1
         self.touch()
         return self.current_block()
+
+    def _create_gradient_block(self, body):
+        """A block for the gradient of a body: it sees the body's variables, and layers do not write into it."""
+        current = self.current_block_idx
+        made = self._create_block(body.idx)
+        made.forward_block_idx, self.current_block_idx = body.idx, current
+        return made
 
     def _rollback(self):
         self.current_block_idx = self.current_block().parent_idx
@@ -153,7 +171,9 @@ def copy_program(program):
     twin = Program()
     twin._random_seed = program._random_seed
     twin._is_distributed, twin._fleet_opt = program._is_distributed, copy.copy(program._fleet_opt)
-    twin._distribution = program._distribution
+    twin._distribution, twin._server = program._distribution, program._server
+    for name in ("_is_chief", "_endpoints", "_ps_endpoint", "_distributed_lookup_table", "_parameters_on_pservers"):
+        setattr(twin, name, getattr(program, name))
     twin.blocks = [Block(twin, old.idx, old.parent_idx, old.forward_block_idx) for old in program.blocks]
     for old, new in zip(program.blocks, twin.blocks):
         for var in old.vars.values():
@@ -216,8 +236,15 @@ def prune(program, targets, feeds=()):
 
 
 def outside_names(program, op):
-    """Variables that the body of a control-flow op reads from around it, before it writes them itself."""
-    return reads_from_outside(program.blocks[op.attrs["sub_block"]]) if "sub_block" in op.attrs else set()
+    """Variables that the body of a control-flow op reads from around it, before it writes them itself.
+
+    A gradient's body also reads variables of the body it is the gradient of: these are not around it.
+    """
+    if "sub_block" not in op.attrs:
+        return set()
+    body = program.blocks[op.attrs["sub_block"]]
+    names = reads_from_outside(body)
+    return names.difference(program.blocks[body.forward_block_idx].vars) if body.forward_block_idx >= 0 else names
 
 
 def reads_from_outside(body):

@@ -66,9 +66,10 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", **traits):
     Traits: ``view`` = {"Out": "X"}, the output may be a view of the input (run says so with
     ``k.put``); ``inplace`` = {"Out": "X"}, the output may lie in the input's memory;
     ``grad_inplace`` the same for the gradient; ``no_grad`` = "Label", inputs that get none, float or
-    not; ``effect``, runs even if nobody reads it;
+    not; ``by_rows`` = "W", an input that may be a DistantTable; ``effect``, runs even if nobody reads it;
     ``dynamic``, output shapes depend on values, so the block is interpreted op by op; ``constant``, the
-    output depends on attributes alone.
+    output depends on attributes alone; ``enter``, called with a Call before the op's body is inferred: it defines
+    what the op itself puts into the body.
     """
     def enter(body):
         definition = Definition(type, body, inputs, outputs, dict(attrs or {}), grad_reads, **traits)

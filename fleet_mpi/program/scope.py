@@ -104,6 +104,21 @@ def create_lod_tensor(data, recursive_seq_lens, place=None):
     return tensor
 
 
+def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high):
+    """A Tensor of whole numbers from ``low`` to ``high``, both included, drawn by numpy; a row has ``base_shape``."""
+    rows = sum(recursive_seq_lens[-1])
+    return create_lod_tensor(np.random.randint(low, high + 1, [rows, *base_shape]).astype("int64"), recursive_seq_lens, place)
+
+
+def as_numpy(tensor):
+    """The values of a tensor, or of each in a list, as arrays; a tensor of sequences has none of fixed shape."""
+    if isinstance(tensor, (list, tuple)):
+        return [as_numpy(one) for one in tensor]
+    if isinstance(tensor, Tensor) and tensor.lod_offsets:
+        raise UsageError("as_numpy: this tensor holds sequences of different lengths; numpy.array(tensor) gives all rows")
+    return np.array(tensor)
+
+
 class Holder:
     """A named place in a scope; scripts reach its value by ``get_tensor()``."""
 

@@ -62,7 +62,8 @@ def parse(data, where="the program's bytes"):
 
 
 def _block_to_data(block):
-    return {"parent": block.parent_idx,
+    forward = {"forward": block.forward_block_idx} if block.forward_block_idx >= 0 else {}
+    return {"parent": block.parent_idx, **forward,
             "vars": [_var_to_data(var) for var in block.vars.values()],
             "ops": [[op.type, op.inputs, op.outputs, op.attrs, list(op.site)] for op in block.ops]}
 
@@ -79,7 +80,8 @@ def _var_to_data(var):
 def _program_from_data(document):
     program = Program()
     program.random_seed = document["seed"]
-    program.blocks = [Block(program, i, _parent(i, data["parent"])) for i, data in enumerate(document["blocks"])]
+    program.blocks = [Block(program, i, _parent(i, data["parent"]), _parent(i, data.get("forward", -1)))
+                      for i, data in enumerate(document["blocks"])]
     for block, data in zip(program.blocks, document["blocks"]):
         for fields in data["vars"]:
             _enter_var(block, dict(fields))

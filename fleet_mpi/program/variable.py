@@ -26,6 +26,15 @@ class Variable:
         self.error_clip = error_clip
 
     @property
+    def desc(self):
+        """The variable itself: scripts ask for ``var.desc.set_need_check_feed(False)``."""
+        return self
+
+    def set_need_check_feed(self, need_check_feed):
+        """Note whether feeds are compared with the shape; what ops need is checked in any case."""
+        self.need_check_feed = bool(need_check_feed)
+
+    @property
     def shape(self):
         """The dimensions as a tuple; -1 where they are known only at run time."""
         return self._shape if self._shape is not None else ()
@@ -108,9 +117,8 @@ class Variable:
                        f"exe.run(program, fetch_list=[variable])")
 
     def __bool__(self):
-        raise ProgramError(
-            f"variable {self.name!r} has no value while the program is built: use layers.cond, "
-            f"layers.Switch or layers.While instead of a Python `if` or `while`")
+        """True, as in the original: scripts ask whether a variable is given. It has no value yet."""
+        return True
 
     def __len__(self):
         if self.shape and self.shape[0] >= 0:

@@ -7,6 +7,7 @@ asked for its truth, says whether they are the same, so that ``variable in list`
 
 import numbers
 
+from fleet_mpi import notices
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program import unique_name
 from fleet_mpi.program.ops.elementwise import stretched
@@ -128,12 +129,14 @@ def comparison(type):
         if is_number(other):
             number = as_python(other)
             fits = is_float(self._dtype) or is_whole(number)
-            return combined(type, self, constant(self, number, self._dtype if fits else "float32"))
+            return compared(self, constant(self, number, self._dtype if fits else "float32"))
         if not isinstance(other, Variable) or is_equality and not can_be_compared(self, other):
             return NotImplemented
-        made = combined(type, self, other)
-        if is_equality:
-            made.__dict__["_truth"] = (self is other) == (type == "equal")
+        return compared(self, other, (self is other) == (type == "equal") if is_equality else None)
+
+    def compared(one, other, truth=None):
+        made = combined(type, one, other)
+        made.__dict__["_truth"] = truth
         return made
     is_equality = type in ("equal", "not_equal")
     return method
@@ -148,13 +151,13 @@ def can_be_compared(one, other):
     return True
 
 
-_refuse_truth = Variable.__bool__
-
-
 def truth(self):
-    """Of ``a == b`` whether a is b; of any other variable an error, because it has no value yet."""
-    known = self.__dict__.get("_truth")
-    return _refuse_truth(self) if known is None else known
+    """Of ``a == b`` whether a is b; else True. Of ``a < b`` that is said once: it has no value yet."""
+    known = self.__dict__.get("_truth", True)
+    if known is None:
+        notices.once("truth of a comparison", f"the comparison {self.name!r} has no value while the program is built, so "
+                     f"a Python `if` or `while` takes it for True: use layers.cond, layers.Switch or layers.While")
+    return known is not False
 
 
 def logic(type):

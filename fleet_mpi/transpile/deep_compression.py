@@ -1,7 +1,8 @@
 """Deep gradient compression among workers: its ops send the largest of what has gathered, not gradients.
 
 The gradient that such an op reads is that of the mean over this worker's batch: it was scaled down with the loss and is
-scaled up again, before weight decay is added. Programs are changed in place.
+scaled up again, before weight decay is added. Before the ramp-up the op takes the scaled gradient and the term of weight
+decay instead, each by itself. Programs are changed in place.
 """
 
 from fleet_mpi.errors import NotBuilt
@@ -35,6 +36,9 @@ def share_compressed(program, workers):
                          {"scale": float(workers), ROLE: int(Role.Optimize), ROLE_VAR: op.attrs[ROLE_VAR]})
         reader.inputs[slot][index] = grad + WHOLE
         op.type, op.attrs = SHARED, {**op.attrs, "nranks": workers}
+        op.inputs["Share"] = [grad]
+        if reader is not op:
+            op.inputs["Decay"] = reader.input("X")[1:]
     program.touch()
 
 

@@ -81,6 +81,8 @@ class DistributeTranspiler:
     def __init__(self, config=None):
         self.config = config if config is not None else DistributeTranspilerConfig()
         self.origin_program = None
+        # What scripts read after transpiling for servers.
+        self.has_distributed_lookup_table, self.table_name, self.vars_overview = False, None, None
 
     @also_in_the_oldest_form
     def transpile(self, trainer_id=None, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
@@ -96,7 +98,7 @@ class DistributeTranspiler:
         has_servers = self.config.mode == "pserver"
         self.trainers = len(trainers.split(",")) if isinstance(trainers, str) and not has_servers else trainers
         self.pserver_endpoints = [one.strip() for one in pservers.split(",")] if isinstance(pservers, str) else []
-        self.sync_mode = sync_mode and self.config.sync_mode
+        self.trainer_num, self.sync_mode = self.trainers, sync_mode and self.config.sync_mode
         self.current_endpoint = current_endpoint
         cluster.share_seed()
         with logged_ops(self.config.print_log and notices.speaks_for_job(), self.origin_program, self.startup_program):
@@ -113,6 +115,10 @@ class DistributeTranspiler:
             sync_mode)
         log_placement(self.config, self.distribution)
         rewrite(self.origin_program, self.startup_program, self.distribution)
+        self.vars_overview = self.origin_program._parameters_on_pservers
+        self.table_name = self.origin_program._distributed_lookup_table
+        self.has_distributed_lookup_table = self.table_name is not None
+        self.origin_program._ps_endpoint = self.current_endpoint
 
     def get_trainer_program(self, wait_port=True):
         """The worker's program: the one given to ``transpile``."""
@@ -145,6 +151,15 @@ class DistributeTranspiler:
     def _require_transpiled(self):
         if self.origin_program is None:
             raise UsageError("call transpile(...) first")
+
+
+class GeoSgdTranspiler(DistributeTranspiler):
+    """A transpiler for workers that train by themselves and exchange what they moved."""
+
+    def __init__(self, config=None):
+        super().__init__(config)
+        self.config.geo_sgd_mode, self.config.sync_mode = True, False
+        self.config.runtime_split_send_recv = True
 
 
 def _check_job(endpoints, trainers, trainer_id):

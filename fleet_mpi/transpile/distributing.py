@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fleet_mpi import notices
 from fleet_mpi import placement as placing
 from fleet_mpi.transpile.distribution import Distribution
 from fleet_mpi.transpile.lookups import replace_lookups
@@ -15,6 +16,9 @@ def distribute(program, startup, config, endpoints, workers, worker=None, sync_m
     mode, options = chosen_mode(config, sync_mode, communicator)
     origin = program.clone()
     updates = Updates(origin)
+    if not updates.recipes and notices.speaks_for_job():
+        notices.once("no updates", "transpile: no update op was found in the program (minimize makes them): the servers have "
+                                   "nothing to keep, and nothing is trained")
     fed, dtypes, rate_program = updates.rates()
     by_rows = [name for name in updates.recipes if updates.is_by_rows(name) and mode != "geo"]
     found = placing.place([_placed(updates, name) for name in updates.recipes], len(endpoints),

@@ -5,6 +5,7 @@ import json
 
 from fleet_mpi import __version__
 from fleet_mpi.parameter_server import agreement
+from fleet_mpi.transpile.mode_choice import COMMUNICATOR
 from fleet_mpi.transpile.ops import backward_digest
 from fleet_mpi.wire import protocol
 
@@ -15,6 +16,8 @@ class Distribution:
 
     ``connect`` and ``disconnect`` are set by whoever runs such programs (``distributed_ops``): called before every run
     of a worker's program, the first sees to it that the scope has a connection to the servers; the second ends it.
+    ``load_rest`` is set by whoever saves and loads (``checkpoint.saving``): called with what the servers loaded and a
+    worker's scope after its first pull.
     """
 
     placement: object                 # of the dense variables
@@ -31,10 +34,10 @@ class Distribution:
     worker: int | None = None         # this worker's number; None: by rank order
     startup_source: object = None     # the untouched startup program: initial values of everything
     origin: object = None             # the untouched training program: what is saved and loaded
-    loads: object = None              # servers: called with the server before it serves; returns the folder it loaded
-    loads_rest: object = None         # workers: called with the folder and the scope after their first pull
+    program: object = None            # the worker's: what ``origin`` was made
+    loaded_from: object = None        # servers: [folder, files] that the values of their scopes come from, if any
 
-    connect = disconnect = None
+    connect = disconnect = load_rest = None
 
     def before_run(self, scope):
         """The hook of the worker's programs."""
@@ -62,6 +65,10 @@ class Distribution:
         written = kept.intersection(name for op in ops for name in op.output_arg_names)
         return sorted(written.intersection(name for op in ops for name in op.input_arg_names) - set(self.rate_dtypes))
 
+    def _shared_options(self):
+        """Without those that mean something to a worker only: FLAGS_communicator_* need not be set for servers."""
+        return {name: value for name, value in self.options.items() if name not in COMMUNICATOR}
+
     def fingerprint(self):
         """What is compared between ranks: texts and numbers by name, so that a difference can be named."""
         shards = {}
@@ -70,7 +77,7 @@ class Distribution:
         return agreement.compact({
             "fleet_mpi": __version__, "protocol": protocol.VERSION, "workers": self.workers,
             "servers": len(self.endpoints), "mode": self.mode,
-            "mode options": json.dumps(self.options, sort_keys=True, default=str),
+            "mode options": json.dumps(self._shared_options(), sort_keys=True, default=str),
             "variable": _described(self.placement), "table": _described(self.row_placement),
             "update": {name: _text(recipe) for name, recipe in self.recipes.items()},
             "cut": {name: ", ".join(parts) for name, parts in shards.items()},

@@ -1,12 +1,14 @@
 """Lookups in tables that servers keep: each becomes part of a pull of rows, as few pulls as the program allows.
 
 A lookup may move to anywhere between the op that makes its ids and the first that reads its rows. All that can meet
-at one place become one op, ``distributed_lookup_table``: one request per server for all of them.
+at one place become one op, ``distributed_lookup_table``: one request per server for all of them. Losses that choose
+rows of a table themselves (nce, hsigmoid) stay: they fetch these rows, and keep them for their gradients.
 """
 
 from fleet_mpi.program.operator import ROLE, ROLE_VAR, SCOPE, Operator
 from fleet_mpi.program.program import outside_names, writes_to_outside
-from fleet_mpi.program.registry import FORWARD, GRAD
+from fleet_mpi.program.ops.class_rows import ROWS
+from fleet_mpi.program.registry import FORWARD, GRAD, find, infer_at_build
 
 LOOKUPS = ("lookup_table", "lookup_table_v2")
 # The lookup of a table that grows: on servers it is a table of fixed size, by the ids as they are.
@@ -24,10 +26,38 @@ def replace_lookups(program, tables):
         for op in block.ops:
             if op.type == GROWING + "_grad" and tables.intersection(op.attrs[FORWARD]["W"]):
                 _by_ids(op)
+        _keep_chosen_rows(block, tables)
     for block in program.blocks:
         for op in block.ops:
             _forget(op, tables)
     program.touch()
+
+
+def _keep_chosen_rows(block, tables):
+    """Let ops that choose rows themselves put these into a variable, and their gradients read them there."""
+    kept = {}
+    for op in block.ops:
+        slot = find(op.type).traits.get("by_rows")
+        if slot and tables.intersection(op.input(slot)) and ROWS in find(op.type).outputs:
+            first = op.output_arg_names[0]
+            rows = block.create_var(name=f"{first}.rows", dtype=block._var_recursive(op.input(slot)[0]).dtype,
+                                    stop_gradient=True)
+            op.outputs[ROWS] = [rows.name]
+            infer_at_build(op)
+            kept[op.type + "_grad", first] = slot, rows.name
+    for op in block.ops:
+        slot, rows = kept.get((op.type, _first_forward_output(op)), (None, None))
+        if rows is not None:
+            op.inputs = {**{name: given for name, given in op.inputs.items() if name != slot}, ROWS: [rows]}
+
+
+def _first_forward_output(op):
+    """The first output of the op that this one is the gradient of."""
+    forward = op.attrs.get(FORWARD)
+    if forward is None:
+        return None
+    outputs = find(op.type.removesuffix("_grad")).outputs
+    return next((forward[slot][0] for slot in outputs if forward.get(slot)), None)
 
 
 def _by_ids(op):

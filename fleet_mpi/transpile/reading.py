@@ -9,7 +9,7 @@ import numpy as np
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, Recipe
-from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF
+from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF, tensor_slot
 from fleet_mpi.program.program import copy_program, outside_names, writes_to_outside
 from fleet_mpi.program.types import Role, VarType
 from fleet_mpi.program.variable import Parameter
@@ -27,13 +27,16 @@ class Updates:
         self._optimize = [op for op in self.block.ops if op.role & (Role.Optimize | Role.LRSched)]
         self._maker = {name: op for op in self._optimize for name in op.output_arg_names
                        if name not in op.input_arg_names}
+        # In 1.x, ops of their own move the beta powers on.
+        self._powers = {op.input("X")[0]: op for op in self._optimize
+                        if op.type == "scale" and op.input("X") == op.output("Out")}
         self._refuse_inner_updates(program)
         for op in self._optimize:
             if op.type in RULES and op.role & Role.Optimize:
                 self._read_update(op)
-        if not self.recipes:
-            raise UsageError("no update op was found in the program: call minimize before transpiling"
-                             + (" (this program was transpiled before)" if program._is_distributed else ""))
+        if not self.recipes and program._is_distributed:
+            raise UsageError("no update op was found in the program: it was transpiled before; transpile the program that "
+                             "minimize made")
         self._refuse_what_stays()
 
     @staticmethod
@@ -63,6 +66,8 @@ class Updates:
         if op.input("SkipUpdate"):
             raise NotBuilt(f"{op}: updates that may be skipped (loss scaling) are not built with servers")
         rule = RULES[op.type]
+        if any(op.input(tensor_slot(name)) for name in rule.hypers):
+            raise NotBuilt(f"{op}: settings of an optimizer that are variables are not built with servers; give numbers")
         if rule.name == "dgc_momentum":
             raise NotBuilt(f"{op}: deep gradient compression is for collective training; use Momentum with servers")
         self.moved.add(op)
@@ -74,6 +79,7 @@ class Updates:
         names = ATTRIBUTE_OF.get(rule.name, {})
         hypers = {name: op.attrs[names.get(name, name)] for name in rule.hypers if names.get(name, name) in op.attrs}
         states = tuple((state.name, op.input(state.slot)[0]) for state in rule.states)
+        self.moved.update(self._powers[name] for _, name in states if name in self._powers)
         self.recipes[param] = Recipe(rule.name, tuple(sorted((name, _plain(value)) for name, value in hypers.items())),
                                      op.input("LearningRate")[0], tuple(steps), states)
         self.gradients[param], self.update_ops[param] = source, op

@@ -12,6 +12,8 @@ from fleet_mpi.program.operator import ROLE, Operator
 from fleet_mpi.program.program import Program
 from fleet_mpi.program.types import Role
 from fleet_mpi.transpile.reading import reads_and_writes
+from fleet_mpi.transpile.server_blocks import new_block, rate_block, table_blocks
+from fleet_mpi.transpile.vars_distributed import VarsDistributed
 
 # The name's end of a variable that is made whole to be cut.
 WHOLE = ".whole"
@@ -23,23 +25,51 @@ def server_program(distribution, server, updates, endpoint):
     program = Program()
     root = program.global_block()
     blocks, grad_to_block = [], []
-    rate_block = _rate_block(program, distribution)
+    scheduled = rate_block(program, distribution)
     for shard in shards_of(distribution, server):
-        block = program._create_block()
-        program._rollback()
+        block = new_block(program)
         block.ops = _update_ops(block, root, distribution, shard, updates)
         blocks.append(block.idx)
         grad_to_block.append(f"{distribution.gradients[shard.variable]}{_suffix(shard)}:{block.idx}")
+    if not blocks:
+        blocks.append(new_block(program).idx)  # as in the original: a server without shards has an empty one
     root.ops.append(Operator(root, "listen_and_serv", {"X": []}, {}, {
         "endpoint": endpoint, "pserver_id": server, "Fanin": distribution.workers,
         "distributed_mode": MODE_NUMBERS[distribution.mode], "sync_mode": distribution.mode == "sync",
-        "optimize_blocks": blocks, "grad_to_block_id": grad_to_block, "lr_decay_block_id": rate_block,
+        "optimize_blocks": blocks, "grad_to_block_id": grad_to_block, "lr_decay_block_id": scheduled,
         "sparse_grad_to_param": [f"{distribution.gradients[one.name]}:{one.name}"
                                  for one in distribution.row_placement.variables],
-        "dc_asgd": distribution.mode == "delay_compensated", **_thread_numbers(), ROLE: int(Role.RPC)}))
-    program._distribution, program._server = distribution, server
+        "dc_asgd": distribution.mode == "delay_compensated", **_thread_numbers(),
+        **table_blocks(program, _tables(distribution, server, updates)), ROLE: int(Role.RPC)}))
+    program._server = server
+    belongs_to(program, distribution, endpoint)
     program.touch()
     return program
+
+
+def belongs_to(program, distribution, endpoint=None):
+    """Tell a program which job it is of, under the names that the original's programs have too."""
+    program._is_distributed, program._distribution = True, distribution
+    program._is_chief, program._endpoints = not distribution.worker, list(distribution.endpoints)
+    program._ps_endpoint, program._distributed_lookup_table = endpoint, next(iter(distributed_tables(distribution)), None)
+    program._parameters_on_pservers = VarsDistributed(distribution, state_name)
+
+
+def distributed_tables(distribution):
+    """The names of the tables that scripts asked to be distributed."""
+    block = distribution.origin.global_block()
+    return [one.name for one in distribution.row_placement.variables
+            if getattr(block._var_recursive(one.name), "is_distributed", False)]
+
+
+def _tables(distribution, server, updates):
+    """{distributed table: (name, shape, dtype) of its first part on this server}."""
+    wanted, found = set(distributed_tables(distribution)), {}
+    for shard in distribution.row_placement.of_server(server):
+        if shard.variable in wanted:
+            dtype = updates.block._var_recursive(shard.variable).dtype
+            found.setdefault(shard.variable, (shard.variable + _suffix(shard), shard.shape, dtype))
+    return found
 
 
 def _thread_numbers():
@@ -52,6 +82,11 @@ def shards_of(distribution, server):
     return [*distribution.placement.of_server(server), *distribution.row_placement.of_server(server)]
 
 
+def scope_name(shard):
+    """The name of a parameter's part in its server's scope."""
+    return shard.variable + _suffix(shard)
+
+
 def state_name(name, shard, distribution):
     """The name of a state's part: the state's own, unless the server has several parts of it."""
     by_rows = any(one.name == shard.variable for one in distribution.row_placement.variables)
@@ -61,19 +96,7 @@ def state_name(name, shard, distribution):
 
 
 def _suffix(shard):
-    return "" if shard.name == shard.variable else f".block{shard.block}"
-
-
-def _rate_block(program, distribution):
-    if distribution.rate_program is None:
-        return -1
-    block = program._create_block()
-    program._rollback()
-    source = distribution.rate_program.global_block()
-    for var in source.vars.values():
-        var.copy_to(program.global_block())
-    block.ops = [Operator(block, op.type, op.inputs, op.outputs, op.attrs, op.site) for op in source.ops]
-    return block.idx
+    return f".block{shard.block}" if shard.is_cut else ""
 
 
 def _update_ops(block, root, distribution, shard, updates):
@@ -131,6 +154,7 @@ def server_startup(distribution, server):
             starting.add(state, state_name(state, shard, distribution), shard)
     for name in _rate_variables(distribution):
         starting.add_whole(name)
+    starting.sort()
     program.touch()
     return program
 
@@ -149,9 +173,16 @@ class _Starting:
     def __init__(self, source, block):
         self.source, self.block = source, block
         self.makers, self.done = {}, set()
-        for op in source.ops:
+        self._places, self._place_of = [], {}
+        for place, op in enumerate(source.ops):
+            self._place_of[op] = place
             for name in op.output_arg_names:
                 self.makers.setdefault(name, []).append(op)
+
+    def sort(self):
+        """Put the ops into the order of those that they come from: so what an op reads is made before it."""
+        order = sorted(range(len(self.block.ops)), key=self._places.__getitem__)
+        self.block.ops = [self.block.ops[index] for index in order]
 
     def add_whole(self, name):
         """Copy the ops that make a variable, under its own name, and all that lead to it."""
@@ -176,7 +207,9 @@ class _Starting:
             if is_whole:
                 self._append(op, _outputs(op, name, new), op.attrs if new == name else {**op.attrs, "random_name": name})
             else:
-                self.block.ops += _cut(self.block, op, var, name, new, shard)
+                made = _cut(self.block, op, var, name, new, shard)
+                self.block.ops += made
+                self._places += [self._place_of[op]] * len(made)
 
     def _add_inputs(self, op):
         for name in op.input_arg_names:
@@ -184,6 +217,7 @@ class _Starting:
 
     def _append(self, op, outputs, attrs):
         self.block.ops.append(Operator(self.block, op.type, op.inputs, outputs, attrs, op.site))
+        self._places.append(self._place_of[op])
 
 
 def _cut(block, op, var, name, new, shard):

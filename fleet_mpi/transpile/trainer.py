@@ -7,6 +7,7 @@ attribute ``does`` says so), the others show what is exchanged. Programs are cha
 from fleet_mpi.program.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.types import Role
 from fleet_mpi.transpile.ops import communicating
+from fleet_mpi.transpile.server_program import belongs_to
 
 
 def rewrite_main(program, distribution, moved):
@@ -37,7 +38,8 @@ def rewrite_main_for_geo(program, distribution):
 def _belongs_to(program, distribution):
     program._before_run.append(distribution.before_run)
     program._at_close.append(distribution.at_close)
-    program._is_distributed, program._distribution = True, distribution
+    belongs_to(program, distribution)
+    distribution.program = program
     program.touch()
 
 
@@ -82,14 +84,23 @@ def _send(block, grad, variable, shards, distribution):
         # So that its memory is the scope's: there it lies in the flat array that is sent.
         var.persistable = True
     where = {**_where(distribution, shards), ROLE_VAR: [variable, grad], "table": variable if is_rows else ""}
-    if len(shards) == 1 or is_rows:
+    if len(shards) == 1:
         return [communicating(block, "send", {"X": [grad]}, {}, where)]
     names = [f"{grad}.block{shard.block}" for shard in shards]
     for name, shard in zip(names, shards):
-        block.create_var(name=name, shape=shard.shape, dtype=var.dtype, stop_gradient=True)
-    split = {"sections": [shard.rows for shard in shards], "shapes": [list(shard.shape) for shard in shards]}
-    return [communicating(block, "split_byref", {"X": [grad]}, {"Out": names}, split),
-            communicating(block, "send", {"X": names}, {}, where)]
+        block.create_var(name=name, shape=shard.shape, dtype=var.dtype, type=var.type, stop_gradient=True)
+    split = {"shapes": [list(shard.shape) for shard in shards],
+             "height_sections" if is_rows else "sections": [shard.rows for shard in shards]}
+    # Rows are taken from the gradient as it is: how they are split is there to be read.
+    return [communicating(block, _split_of(block, variable, is_rows), {"X": [grad]}, {"Out": names}, split),
+            communicating(block, "send", {"X": [grad] if is_rows else names}, {}, where)]
+
+
+def _split_of(block, variable, is_rows):
+    """The op that shows how a gradient is cut: by position, by rows, or by the ids of a distributed table."""
+    if not is_rows:
+        return "split_byref"
+    return "split_ids" if getattr(block._var_recursive(variable), "is_distributed", False) else "split_selected_rows"
 
 
 def _exchange(block, distribution):
@@ -100,7 +111,7 @@ def _exchange(block, distribution):
 
 
 def _receives(block, distribution, kind="exchange"):
-    """One ``recv`` per variable, the first of which does the work; then a barrier and the joining of blocks."""
+    """One ``recv`` per variable, the first of which does the work; a barrier if all wait; the joining of blocks."""
     receives, concats = [], []
     for name, shards in _by_variable(distribution):
         sliced = len(shards) > 1
@@ -115,7 +126,9 @@ def _receives(block, distribution, kind="exchange"):
             concats.append(communicating(block, "concat", {"X": outs}, {"Out": [name]}, {"axis": 0}))
     if not receives:
         receives.append(communicating(block, "recv", {}, {"Out": []}, {"does": kind, "shapes": [], "rows": [], "param": ""}))
-    return [*receives, communicating(block, "fetch_barrier", {}, {}, {"endpoints": distribution.endpoints}), *concats]
+    if kind == "initial" or distribution.mode == "sync":
+        receives.append(communicating(block, "fetch_barrier", {}, {}, {"endpoints": distribution.endpoints}))
+    return [*receives, *concats]
 
 
 def _rates(block, distribution):

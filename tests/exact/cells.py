@@ -7,6 +7,7 @@ data of (worker, step), different for every pair, so that nothing but the right 
 from typing import Callable, NamedTuple
 
 import numpy as np
+import recurrent_cells
 
 import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops of transpiled programs)
 import fleet_mpi.fluid as fluid
@@ -90,6 +91,13 @@ def rows(**table):
     return _error(layers.fc(layers.reshape(found, [-1, 40]), 1))
 
 
+def sampled(loss, **options):
+    """A loss over 2000 classes that chooses rows of its weight itself, drawn ones or a path."""
+    ids, x = layers.data(name="ids", shape=[4], dtype="int64"), layers.data(name="x", shape=[13])
+    label = layers.slice(ids, [1], [0], [1])
+    return layers.mean(loss(layers.fc(x, 10, act="tanh"), label, 2000, is_sparse=True, param_attr="classes", **options))
+
+
 def frozen():
     """Behind a drawn layer that is not trained: all workers must have drawn the same."""
     x = layers.data(name="x", shape=[13])
@@ -165,6 +173,7 @@ RULES = {
     "rmsprop, centered": _learns("RMSProp", 0.01, momentum=0.9, centered=True),
     "ftrl": _learns("Ftrl", 0.1, l1=0.001, l2=0.001),
     "lamb": _learns("Lamb", 0.01),
+    "dpsgd": _learns("Dpsgd", 0.1, clip=0.05, batch_size=4.0, sigma=0.1),
 }
 CLIPS = {"by value": lambda: clip.GradientClipByValue(0.01), "by norm": lambda: clip.GradientClipByNorm(0.05),
          "by global norm": lambda: clip.GradientClipByGlobalNorm(0.1)}
@@ -214,6 +223,12 @@ def _table():
     yield Cell("a worker without data", dense, RULES["adam"], {1: 0})
     yield Cell("uneven data, norms", dense, lambda: optimizer.LarsMomentum(
         0.1, 0.9, grad_clip=clip.GradientClipByGlobalNorm(0.1)), {0: 4, 1: 2, 2: 3}, steps=4)
+    yield Cell("nce by rows", lambda: sampled(layers.nce, num_neg_samples=5, sampler="log_uniform"), RULES["adam"])
+    yield Cell("hsigmoid by rows", lambda: sampled(layers.hsigmoid), RULES["adagrad"])
+    yield Cell("StaticRNN", recurrent_cells.steps, RULES["adam"])
+    yield Cell("DynamicRNN", recurrent_cells.sequences, RULES["adagrad"])
+    yield Cell("loop", recurrent_cells.loop, lambda: optimizer.SGD(0.1, grad_clip=clip.GradientClipByGlobalNorm(0.1)))
+    yield Cell("branch", recurrent_cells.branch, RULES["momentum"])
 
 
 CELLS = {cell.name: cell for cell in _table()}

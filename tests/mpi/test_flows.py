@@ -13,7 +13,8 @@ PATHS = os.pathsep.join(str(ROOT / path) for path in ("", "tests/exact", "tests/
 
 @pytest.mark.parametrize("flow, cell, ranks", (
     ("transpiler", "batch norm, dropout", 3), ("fleet 1.x", "rows, clip by global norm", 4),
-    ("SyncStrategy", "schedule by hand", 5), ("fleet 2.x", "batch norm, dropout, lamb", 5)))
+    ("SyncStrategy", "schedule by hand", 5), ("fleet 2.x", "batch norm, dropout, lamb", 5),
+    ("fleet 2.x", "nce by rows", 4)))
 def test_a_script_gives_the_bits_of_one_process(flow, cell, ranks):
     ended = run_job(ranks, [SCRIPT, flow, cell], env={"PYTHONPATH": PATHS}, timeout=100)
     assert ended.code == 0, ended.story()

@@ -1,6 +1,12 @@
 """fleet_mpi/errors.py."""
 
-from fleet_mpi.errors import nearest
+import json
+import json.decoder
+import math
+
+import pytest
+
+from fleet_mpi.errors import NotBuilt, UnknownName, missing_name, nearest
 
 
 def test_the_nearest_names_are_said_once_each():
@@ -9,3 +15,23 @@ def test_the_nearest_names_are_said_once_each():
 
 def test_without_a_near_one_all_are_listed_in_order_and_once():
     assert nearest("zzz", ["b", "a", "b"]) == "known are: a, b"
+
+
+def test_names_are_imported_when_they_are_first_asked_for():
+    namespace = {}
+    find = missing_name("some.module", namespace, {"sqrt": "math", "decoder": "json.decoder", "word": "json:dumps"})
+    assert (find("sqrt"), find("decoder"), find("word")) == (math.sqrt, json.decoder, json.dumps)
+    assert namespace["sqrt"] is math.sqrt
+    with pytest.raises(UnknownName, match="some.module has no 'sqr' .or not yet.; did you mean 'sqrt'"):
+        find("sqr")
+
+
+def test_what_is_not_built_can_be_passed_on_and_is_refused_when_it_is_used():
+    find = missing_name("some.module", {}, refused={"Thing": "it is not built; take another"})
+
+    class Inherits(find("Thing")):
+        def __init__(self, size):
+            self.size = size
+    for use in (find("Thing"), Inherits):
+        with pytest.raises(NotBuilt, match="^some.module.Thing: it is not built; take another$"):
+            use(3)

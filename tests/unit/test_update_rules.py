@@ -8,6 +8,7 @@ import pytest
 from fleet_mpi import update_rules
 from fleet_mpi.arrays import Rows, to_host
 from fleet_mpi.errors import ProgramError, UsageError
+from fleet_mpi.kernels import random
 from fleet_mpi.testing import device
 from fleet_mpi.update_rules import RULES
 
@@ -109,7 +110,14 @@ def plain_dgc_momentum(p, g, s, t, mu=0.9, use_nesterov=False, rampup_begin_step
     return p - RATE * np.where(sent, total, 0)
 
 
+def plain_dpsgd(p, g, s, t, batch_size=0.999, sigma=1e-8, seed=0):
+    noise = np.empty(1, np.float32)
+    random.normal.reference(noise, random.key_of(seed, "dpsgd"), t - 1, 0, 0.0, sigma)
+    return p - RATE * (g + float(noise[0]) / batch_size)
+
+
 VARIANTS = [
+    ("dpsgd", {}), ("dpsgd", {"batch_size": 4.0, "sigma": 2.0, "seed": 5}),
     ("sgd", {}), ("momentum", {}), ("momentum", {"use_nesterov": True, "mu": 0.5}),
     ("momentum", {"regularization_coeff": 0.1, "rescale_grad": 0.25}),
     ("lars_momentum", {}), ("lars_momentum", {"lars_weight_decay": 0.0}),

@@ -20,7 +20,10 @@ URL = "https://dataset.bj.bcebos.com/movielens%2Fml-1m.zip"
 MD5 = "c4d9eecfca2ab87c1945afe126590906"
 age_table = [1, 18, 25, 35, 45, 50, 56]
 
-_USERS, _FILMS, _RATINGS = 300, 200, 12000
+# The stand-in's tables are as large as the original's, for scripts that have its ids in them; ratings are of few, so that
+# they can be learnt from.
+_USERS, _LAST_FILM, _TITLE_WORDS = 6040, 3952, 5174
+_RATING_USERS, _RATED_FILMS, _RATINGS = 300, 200, 12000
 _CATEGORIES = ["Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
                "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller",
                "War", "Western"]
@@ -160,7 +163,7 @@ def _reader(rand_seed, test_ratio, is_test):
 def _source():
     path = home.find(URL, "movielens", MD5)
     if path is None:
-        notices.stand_in("movielens", f"{_RATINGS} ratings of {_FILMS} made-up films by {_USERS} users",
+        notices.stand_in("movielens", f"{_RATINGS} ratings of {_RATED_FILMS} made-up films by {_RATING_USERS} users",
                          home.folder("movielens"))
     return path
 
@@ -187,17 +190,24 @@ def _synthetic_lines(name):
 
 def _synthetic_users():
     rng = np.random.default_rng(1)
-    for user in range(1, _USERS + 1):
-        yield f"{user}::{rng.choice(['M', 'F'])}::{rng.choice(age_table)}::{rng.integers(0, 21)}::00000"
+    genders, ages, jobs = (rng.integers(0, count, _USERS) for count in (2, len(age_table), 21))
+    for user in range(_USERS):
+        yield f"{user + 1}::{'MF'[genders[user]]}::{age_table[ages[user]]}::{jobs[user]}::00000"
+
+
+def _film_ids():
+    """1 .. 3952 with gaps, as many films as the original has."""
+    return [film for film in range(1, _LAST_FILM + 1) if film % 57]
 
 
 def _synthetic_films():
     rng = np.random.default_rng(2)
-    words = [word.capitalize() for word in made_up_words(150, 9)]
-    for film in range(1, _FILMS + 1):
-        title = " ".join(rng.choice(words, rng.integers(1, 4), replace=False))
-        # Every category comes at least once: the n-th film has the n-th category.
-        own = {_CATEGORIES[film % len(_CATEGORIES)], *rng.choice(_CATEGORIES, rng.integers(0, 3))}
+    words = [word.capitalize() for word in made_up_words(_TITLE_WORDS, 9)]
+    categories = rng.integers(0, len(_CATEGORIES), (_LAST_FILM, 2))
+    for place, film in enumerate(_film_ids()):
+        # Every word and every category comes at least once.
+        title = " ".join(words[number % len(words)] for number in range(2 * place, 2 * place + 2 + place % 2))
+        own = {_CATEGORIES[place % len(_CATEGORIES)], *(_CATEGORIES[one] for one in categories[place][:place % 3])}
         yield f"{film}::{title} ({1970 + film % 50})::{'|'.join(sorted(own))}"
 
 
@@ -205,10 +215,12 @@ def _synthetic_ratings():
     tables = _tables_of(None)
     rng = np.random.default_rng(3)
     taste = rng.normal(scale=1.2, size=(len(age_table), len(tables.categories)))
-    quality = rng.normal(scale=0.6, size=_FILMS + 1)
-    pairs = rng.integers(1, [_USERS + 1, _FILMS + 1], (_RATINGS, 2))
-    for user, film in pairs.tolist():
-        categories = [tables.categories[name] for name in tables.films[film].categories]
-        liked = taste[tables.users[user].age, categories].mean()
-        stars = int(np.clip(np.rint(3.4 + liked + quality[film] + rng.normal(scale=0.4)), 1, 5))
-        yield f"{user}::{film}::{stars}::978300000"
+    quality = rng.normal(scale=0.6, size=_RATED_FILMS)
+    ids = _film_ids()
+    films = [ids[place] for place in np.linspace(0, len(ids) - 1, _RATED_FILMS).astype(int)]
+    users = np.linspace(1, _USERS, _RATING_USERS).astype(int).tolist()
+    for who, which in rng.integers(0, [_RATING_USERS, _RATED_FILMS], (_RATINGS, 2)).tolist():
+        categories = [tables.categories[name] for name in tables.films[films[which]].categories]
+        liked = taste[tables.users[users[who]].age, categories].mean()
+        stars = int(np.clip(np.rint(3.4 + liked + quality[which] + rng.normal(scale=0.4)), 1, 5))
+        yield f"{users[who]}::{films[which]}::{stars}::978300000"

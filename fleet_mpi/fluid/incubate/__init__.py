@@ -3,4 +3,4 @@
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid.incubate import data_generator, fleet
 
-__getattr__ = _missing_name("paddle.fluid.incubate", globals())
+__getattr__ = _missing_name("paddle.fluid.incubate", globals(), {"checkpoint": "fleet_mpi.fluid.incubate.checkpoint"})

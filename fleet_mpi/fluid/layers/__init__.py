@@ -1,8 +1,8 @@
 """``fluid.layers``: all layers of 1.x, also by the module of the original they come from."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.fluid.layers import (collective, control_flow, device, io, learning_rate_scheduler, loss, metric_op,
-                                    nn, ops, rnn, sequence_lod, tensor)
+from fleet_mpi.fluid.layers import (collective, control_flow, device, io, learning_rate_scheduler, loss,
+                                    metric_op, nn, ops, rnn, sequence_lod, tensor)
 from fleet_mpi.fluid.layers.control_flow import (Assert, ConditionalBlock, ParallelDo, Print, Switch, While,
                                                  array_length, array_read, array_write, case, cond, create_array,
                                                  equal, greater_equal, greater_than, increment, is_empty, less_equal,
@@ -32,9 +32,11 @@ from fleet_mpi.fluid.layers.nn import (adaptive_pool2d, adaptive_pool3d, autoinc
                                        split, squeeze, stack, stanh, strided_slice, sum, swish, topk, transpose,
                                        uniform_random, uniform_random_batch_size_like, unique, unsqueeze, unstack,
                                        where)
+from fleet_mpi.fluid.layers.nn import mish
 from fleet_mpi.fluid.layers.ops import (abs, acos, asin, atan, ceil, cos, cosh, erf, exp, floor, gelu, hard_shrink,
                                         log, logsigmoid, reciprocal, round, rsqrt, sigmoid, sign, sin, sinh, softplus,
                                         softshrink, softsign, sqrt, square, tan, tanh, tanh_shrink, thresholded_relu)
+from fleet_mpi.fluid.layers.ops import log1p
 from fleet_mpi.fluid.layers.rnn import beam_search, beam_search_decode, dynamic_gru, dynamic_lstm, gru_unit, lstm_unit
 from fleet_mpi.fluid.layers.sequence_lod import (sequence_concat, sequence_conv, sequence_enumerate, sequence_expand,
                                                  sequence_expand_as, sequence_first_step, sequence_last_step,
@@ -45,5 +47,21 @@ from fleet_mpi.fluid.layers.tensor import (argmax, argmin, argsort, assign, cast
                                            create_parameter, create_tensor, diag, eye, fill_constant,
                                            fill_constant_batch_size_like, has_inf, has_nan, isfinite, linspace, ones,
                                            ones_like, range, reverse, sums, zeros, zeros_like)
+from fleet_mpi.fluid.layers.tensor import randperm
 
-__getattr__ = _missing_name("paddle.fluid.layers", globals())
+_LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._LATE,
+         **dict.fromkeys(("distributions", "Categorical", "MultivariateNormalDiag", "Normal", "Uniform"),
+                         "fleet_mpi.fluid.layers.distributions")}
+
+from fleet_mpi.program.layers.recurrent import rnn  # noqa: E402  (as in the original, the function hides the module)
+
+_REFUSED = {
+    **dict.fromkeys(("prior_box", "box_coder", "ssd_loss", "multiclass_nms", "yolov3_loss", "yolo_box", "iou_similarity",
+                     "detection_output", "multi_box_head", "roi_pool", "roi_align", "anchor_generator",
+                     "generate_proposals", "rpn_target_assign", "sigmoid_focal_loss", "box_clip", "bipartite_match",
+                     "target_assign", "density_prior_box"),
+                    "detection is not built; train such a model elsewhere, or write what is missing of it as a py_func"),
+    "_pull_box_sparse": "box-ps is not built; take embedding with is_sparse=True"}
+
+__getattr__ = _missing_name("paddle.fluid.layers", globals(),
+                            {**_LATE, "detection": "fleet_mpi.fluid.layers.detection"}, _REFUSED)

@@ -6,4 +6,9 @@ from fleet_mpi.program.layers.loss import (bpr_loss, cross_entropy, dice_loss, h
                                            sigmoid_cross_entropy_with_logits, smooth_l1, softmax_with_cross_entropy)
 from fleet_mpi.program.layers.math import square_error_cost
 
-__getattr__ = _missing_name("paddle.fluid.layers.loss", globals())
+_LATE = {**dict.fromkeys(("hsigmoid", "nce", "sampled_softmax_with_cross_entropy"), "fleet_mpi.program.layers.sampled_loss"),
+         **dict.fromkeys(("edit_distance", "warpctc"), "fleet_mpi.program.layers.sequence_labels"),
+         **dict.fromkeys(("center_loss", "npair_loss", "teacher_student_sigmoid_loss"),
+                         "fleet_mpi.program.layers.embedding_loss")}
+
+__getattr__ = _missing_name("paddle.fluid.layers.loss", globals(), _LATE)

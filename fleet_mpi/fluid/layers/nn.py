@@ -1,8 +1,8 @@
 """``fluid.layers.nn``: the layers of networks, and most others."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.layers.activation import (brelu, elu, hard_sigmoid, hard_swish, leaky_relu, prelu, relu, relu6,
-                                                 selu, silu, soft_relu, stanh, swish)
+from fleet_mpi.program.layers.activation import (brelu, elu, hard_sigmoid, hard_swish, leaky_relu, mish, prelu, relu,
+                                                 relu6, selu, silu, soft_relu, stanh, swish)
 from fleet_mpi.program.layers.comparison import logical_and, logical_not, logical_or, logical_xor
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
@@ -25,4 +25,23 @@ from fleet_mpi.program.layers.tensor import (gaussian_random, gaussian_random_ba
                                              uniform_random, uniform_random_batch_size_like)
 from fleet_mpi.program.schedules import autoincreased_step_counter
 
-__getattr__ = _missing_name("paddle.fluid.layers.nn", globals())
+_LATE = {"gather_tree": "fleet_mpi.program.layers.beam_search", "mean_iou": "fleet_mpi.program.layers.metric",
+         "sampling_id": "fleet_mpi.program.layers.sampled_loss",
+         **dict.fromkeys(("chunk_eval", "crf_decoding", "ctc_greedy_decoder", "linear_chain_crf"),
+                         "fleet_mpi.program.layers.sequence_labels"),
+         **dict.fromkeys(("continuous_value_model", "data_norm", "filter_by_instag", "hash"),
+                         "fleet_mpi.program.layers.click"),
+         **dict.fromkeys(("affine_grid", "deformable_conv", "grid_sampler", "im2sequence", "image_resize",
+                          "image_resize_short", "maxout", "pixel_shuffle", "random_crop", "resize_bilinear",
+                          "resize_linear", "resize_nearest", "resize_trilinear", "shuffle_channel",
+                          "similarity_focus", "space_to_depth", "temporal_shift", "unfold"),
+                         "fleet_mpi.program.layers.images"),
+         **dict.fromkeys(("affine_channel", "group_norm", "inplace_abn", "instance_norm", "lrn", "spectral_norm"),
+                         "fleet_mpi.program.layers.normalization"),
+         **dict.fromkeys(("crop", "crop_tensor", "get_tensor_from_selected_rows", "merge_selected_rows",
+                          "multiplex", "pad_constant_like", "rank", "scatter_nd", "scatter_nd_add"),
+                         "fleet_mpi.program.layers.positions"),
+         **dict.fromkeys(("add_position_encoding", "bilinear_tensor_product", "fsp_matrix"),
+                         "fleet_mpi.program.layers.tensor_products")}
+
+__getattr__ = _missing_name("paddle.fluid.layers.nn", globals(), _LATE)

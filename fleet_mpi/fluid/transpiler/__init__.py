@@ -17,4 +17,8 @@ def release_memory(input_program, skip_opt_set=None):
     """Nothing: temporaries share memory in any case."""
 
 
-__getattr__ = _missing_name("paddle.fluid.transpiler", globals())
+__getattr__ = _missing_name("paddle.fluid.transpiler", globals(), {
+    "InferenceTranspiler": "fleet_mpi.fluid.transpiler.inference_transpiler:InferenceTranspiler",
+    "GeoSgdTranspiler": "fleet_mpi.transpile.distribute_transpiler:GeoSgdTranspiler",
+    **{name: f"fleet_mpi.fluid.transpiler.{name}" for name in (
+        "collective", "geo_sgd_transpiler", "inference_transpiler", "memory_optimization_transpiler")}})

@@ -3,10 +3,27 @@
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.paddle.nn import functional, initializer
 from fleet_mpi.program.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
+from fleet_mpi.program.layers.activation_classes import (ELU, SELU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh,
+                                                         LogSigmoid, LogSoftmax, Maxout, Mish, PReLU, ReLU6, Silu,
+                                                         Softplus, Softshrink, Softsign, Swish, Tanhshrink,
+                                                         ThresholdedReLU)
 from fleet_mpi.program.layers.classes import (GELU, AdaptiveAvgPool2D, AdaptiveMaxPool2D, AvgPool2D, BatchNorm,
                                               BatchNorm1D, BatchNorm2D, BatchNorm3D, BCELoss, BCEWithLogitsLoss,
                                               Conv2D, CrossEntropyLoss, Dropout, Embedding, Flatten, L1Loss, LayerNorm,
                                               LeakyReLU, Linear, MaxPool2D, MSELoss, ReLU, Sigmoid, Softmax, Tanh)
+from fleet_mpi.program.layers.image_classes import (AdaptiveAvgPool1D, AdaptiveMaxPool1D, AvgPool1D, Bilinear, Conv1D,
+                                                    Conv2DTranspose, CosineSimilarity, GroupNorm, InstanceNorm1D,
+                                                    InstanceNorm2D, InstanceNorm3D, LocalResponseNorm, MaxPool1D, Pad1D,
+                                                    Pad2D, PixelShuffle, SpectralNorm, Unfold, Upsample,
+                                                    UpsamplingBilinear2D, UpsamplingNearest2D)
 from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
+from fleet_mpi.program.layers.transformer import (MultiHeadAttention, Transformer, TransformerDecoder,
+                                                  TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
 
-__getattr__ = _missing_name("paddle.nn", globals())
+_RECURRENT = ("RNNCellBase", "SimpleRNNCell", "LSTMCell", "GRUCell", "RNN", "BiRNN", "SimpleRNN", "LSTM", "GRU")
+_LATE = {"layer": "fleet_mpi.paddle.nn.layer",
+         **dict.fromkeys(_RECURRENT, "fleet_mpi.program.layers.recurrent_classes"),
+         "BeamSearchDecoder": "fleet_mpi.program.layers.beam_decoder",
+         "dynamic_decode": "fleet_mpi.program.layers.decoding"}
+
+__getattr__ = _missing_name("paddle.nn", globals(), _LATE)

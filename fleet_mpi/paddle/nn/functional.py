@@ -2,49 +2,28 @@
 
 from fleet_mpi.errors import NotBuilt as _NotBuilt
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.layers import activation as _activation
 from fleet_mpi.program.layers import manipulation as _manipulation
 from fleet_mpi.program.layers import math as _math
-from fleet_mpi.program.layers.activation import elu, gelu, relu, relu6, sigmoid, silu, softsign, tanh
+from fleet_mpi.program.layers.activation import elu, gelu, relu, selu, sigmoid, silu, softsign, tanh
+from fleet_mpi.program.layers.functional_activation import (glu, hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu,
+                                                            log_sigmoid, maxout, mish, prelu, relu6, softplus,
+                                                            softshrink, swish, tanhshrink, thresholded_relu)
+from fleet_mpi.program.layers.functional_images import (affine_grid, bilinear, cosine_similarity, group_norm,
+                                                        instance_norm, interpolate, local_response_norm, pad,
+                                                        pixel_shuffle, upsample)
+from fleet_mpi.program.layers.functional_lines import (adaptive_avg_pool1d, adaptive_max_pool1d, avg_pool1d, conv1d,
+                                                       max_pool1d)
 from fleet_mpi.program.layers.functional_loss import (binary_cross_entropy, binary_cross_entropy_with_logits,
                                                       cross_entropy, kl_div, l1_loss, mse_loss, smooth_l1_loss)
 from fleet_mpi.program.layers.functional_nn import (adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, batch_norm,
                                                     conv2d, conv2d_transpose, dropout, layer_norm, log_softmax,
                                                     max_pool2d, softmax)
 from fleet_mpi.program.layers.given_weights import embedding, linear
+from fleet_mpi.program.layers.images import grid_sample, temporal_shift, unfold
 from fleet_mpi.program.layers.loss import dice_loss, log_loss, softmax_with_cross_entropy
 from fleet_mpi.program.layers.loss import label_smooth as _label_smooth
 from fleet_mpi.program.layers.math import square_error_cost
-
-
-def leaky_relu(x, negative_slope=0.01, name=None):
-    """x, or ``negative_slope`` times x below 0."""
-    return _activation.leaky_relu(x, negative_slope, name)
-
-
-def hardsigmoid(x, slope=0.1666667, offset=0.5, name=None):
-    """slope x + offset, held between 0 and 1."""
-    return _activation.hard_sigmoid(x, slope, offset, name)
-
-
-def hardswish(x, name=None):
-    """x times relu6(x + 3) / 6."""
-    return _activation.hard_swish(x, name=name)
-
-
-def swish(x, name=None):
-    """x / (1 + e^-x)."""
-    return _activation.swish(x, name=name)
-
-
-def softplus(x, beta=1, threshold=20, name=None):
-    """log(1 + e^(beta x)) / beta; x itself where beta x is above the threshold."""
-    return _activation.apply("softplus", x, name, {"beta": float(beta), "threshold": float(threshold)})
-
-
-def log_sigmoid(x, name=None):
-    """log(1 / (1 + e^-x))."""
-    return _activation.logsigmoid(x, name)
+from fleet_mpi.program.layers.sequence import sequence_mask
 
 
 def one_hot(x, num_classes, name=None):

@@ -5,4 +5,5 @@ from fleet_mpi.program.optimizers.lr import (CosineAnnealingDecay, ExponentialDe
                                              LinearWarmup, LRScheduler, MultiStepDecay, NaturalExpDecay, NoamDecay,
                                              PiecewiseDecay, PolynomialDecay, ReduceOnPlateau, StepDecay)
 
-__getattr__ = _missing_name("paddle.optimizer.lr", globals())
+__getattr__ = _missing_name("paddle.optimizer.lr", globals(), {
+    "piecewise_decay": "fleet_mpi.program.schedules:piecewise_decay"})

@@ -23,4 +23,9 @@ def data(name, shape, dtype=None, lod_level=0):
     return _static_data(name, shape, dtype or "float32", lod_level)
 
 
-__getattr__ = _missing_name("paddle.static", globals())
+__getattr__ = _missing_name("paddle.static", globals(), {
+    "WeightNormParamAttr": "fleet_mpi.program.weight_norm:WeightNormParamAttr",
+    "exponential_decay": "fleet_mpi.program.schedules:exponential_decay",
+    "ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
+    **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
+    **{name: f"fleet_mpi.paddle.static.{name}" for name in ("amp", "io")}})

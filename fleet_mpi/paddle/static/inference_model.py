@@ -7,7 +7,7 @@ from fleet_mpi.checkpoint import saving as _saving
 from fleet_mpi.errors import missing_name as _missing_name
 
 
-def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, program=None):
+def save_inference_model(path_prefix, feed_vars, fetch_vars, executor, program=None, clip_extra=False):
     """Save ``<path>.pdmodel`` and ``<path>.pdiparams``."""
     folder, name = os.path.split(path_prefix)
     feeds = feed_vars if isinstance(feed_vars, (list, tuple)) else [feed_vars]

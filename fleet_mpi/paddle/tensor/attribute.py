@@ -2,17 +2,13 @@
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers import tensor as _tensor
+from fleet_mpi.program.layers.positions import rank
 from fleet_mpi.program.layers.tensor import shape
 
 
 def numel(x, name=None):
     """How many elements x has, as a variable."""
     return _tensor.size(x)
-
-
-def rank(input):
-    """How many dimensions, as a variable."""
-    return _tensor.fill_constant([1], "int32", len(input.shape))
 
 
 __getattr__ = _missing_name("paddle.tensor.attribute", globals())

@@ -3,6 +3,9 @@
 from fleet_mpi.errors import NotBuilt as _NotBuilt
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers import tensor as _tensor
+from fleet_mpi.program.layers.functional_tensor import meshgrid
+from fleet_mpi.program.layers.positions import tril, triu
+from fleet_mpi.program.layers.tensor import create_tensor, diag, fill_constant
 from fleet_mpi.program.layers.tensor import full_like as _full_like
 from fleet_mpi.program.layers.tensor import linspace
 

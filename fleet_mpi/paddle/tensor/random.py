@@ -2,6 +2,7 @@
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers import tensor as _tensor
+from fleet_mpi.program.layers.positions import multinomial
 from fleet_mpi.program.layers.tensor import randint, randperm
 
 

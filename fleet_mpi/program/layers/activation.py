@@ -87,6 +87,11 @@ def swish(x, beta=1.0, name=None):
     return apply("swish", x, name, {"beta": beta})
 
 
+def mish(x, threshold=20.0, name=None):
+    """x tanh(log(1 + e^x)); the logarithm is x itself above the threshold."""
+    return apply("mish", x, name, {"threshold": float(threshold)})
+
+
 def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
     """slope x + offset, held between 0 and 1."""
     return apply("hard_sigmoid", x, name, {"slope": slope, "offset": offset})

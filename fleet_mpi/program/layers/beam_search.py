@@ -1,6 +1,7 @@
 """Beam search: one step of it, and the sentences at its end."""
 
 from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.layers.single_op import single_op
 
 
 def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is_accumulated=True, name=None,
@@ -34,3 +35,10 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
     helper.append_op("beam_search_decode", {"Ids": [ids], "Scores": [scores]},
                      {"SentenceIds": [words], "SentenceScores": [totals]}, {"beam_size": beam_size, "end_id": end_id})
     return words, totals
+
+
+def gather_tree(ids, parents):
+    """Whole sentences from the steps of a search, both [steps, batch, beams]."""
+    out = single_op("gather_tree", {"Ids": ids, "Parents": parents})
+    out.stop_gradient = True
+    return out

@@ -158,7 +158,7 @@ class Flatten(Layer):
         return manipulation.flatten_contiguous_range(input, self.start_axis, self.stop_axis)
 
 
-class _OfArguments(Layer):
+class OfArguments(Layer):
     """A layer that is one function of its input and of the arguments it was made with."""
 
     function = None
@@ -172,7 +172,7 @@ class _OfArguments(Layer):
         return type(self).function(*inputs, *self._args, **self._kwargs)
 
 
-class MaxPool2D(_OfArguments):
+class MaxPool2D(OfArguments):
     """The maximum of windows."""
 
     function = staticmethod(functional_nn.max_pool2d)
@@ -182,7 +182,7 @@ class MaxPool2D(_OfArguments):
         super().__init__(kernel_size, stride, padding, return_mask, ceil_mode, data_format, name)
 
 
-class AvgPool2D(_OfArguments):
+class AvgPool2D(OfArguments):
     """The mean of windows."""
 
     function = staticmethod(functional_nn.avg_pool2d)
@@ -192,7 +192,7 @@ class AvgPool2D(_OfArguments):
         super().__init__(kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format, name)
 
 
-class AdaptiveAvgPool2D(_OfArguments):
+class AdaptiveAvgPool2D(OfArguments):
     """The mean of ``output_size`` windows that cover the data evenly."""
 
     function = staticmethod(functional_nn.adaptive_avg_pool2d)
@@ -201,7 +201,7 @@ class AdaptiveAvgPool2D(_OfArguments):
         super().__init__(output_size, data_format, name)
 
 
-class AdaptiveMaxPool2D(_OfArguments):
+class AdaptiveMaxPool2D(OfArguments):
     """The maximum of ``output_size`` windows that cover the data evenly."""
 
     function = staticmethod(functional_nn.adaptive_max_pool2d)
@@ -210,7 +210,7 @@ class AdaptiveMaxPool2D(_OfArguments):
         super().__init__(output_size, return_mask, name)
 
 
-class ReLU(_OfArguments):
+class ReLU(OfArguments):
     """max(x, 0)."""
 
     function = staticmethod(activation.relu)
@@ -231,7 +231,7 @@ class Tanh(ReLU):
     function = staticmethod(activation.tanh)
 
 
-class LeakyReLU(_OfArguments):
+class LeakyReLU(OfArguments):
     """x, or ``negative_slope`` times x below 0."""
 
     function = staticmethod(activation.leaky_relu)
@@ -240,7 +240,7 @@ class LeakyReLU(_OfArguments):
         super().__init__(negative_slope, name)
 
 
-class GELU(_OfArguments):
+class GELU(OfArguments):
     """x times the normal distribution's probability of less than x."""
 
     function = staticmethod(activation.gelu)
@@ -249,7 +249,7 @@ class GELU(_OfArguments):
         super().__init__(approximate, name)
 
 
-class Softmax(_OfArguments):
+class Softmax(OfArguments):
     """Probabilities that sum to one along ``axis``."""
 
     function = staticmethod(nn.softmax)
@@ -258,7 +258,7 @@ class Softmax(_OfArguments):
         super().__init__(axis=axis, name=name)
 
 
-class CrossEntropyLoss(_OfArguments):
+class CrossEntropyLoss(OfArguments):
     """The cross entropy of softmax(input) with the labels."""
 
     function = staticmethod(functional_loss.cross_entropy)
@@ -268,7 +268,7 @@ class CrossEntropyLoss(_OfArguments):
         super().__init__(weight, ignore_index, reduction, soft_label, axis, use_softmax, name)
 
 
-class MSELoss(_OfArguments):
+class MSELoss(OfArguments):
     """(input - label)^2."""
 
     function = staticmethod(functional_loss.mse_loss)
@@ -277,7 +277,7 @@ class MSELoss(_OfArguments):
         super().__init__(reduction)
 
 
-class L1Loss(_OfArguments):
+class L1Loss(OfArguments):
     """|input - label|."""
 
     function = staticmethod(functional_loss.l1_loss)
@@ -286,7 +286,7 @@ class L1Loss(_OfArguments):
         super().__init__(reduction, name)
 
 
-class BCELoss(_OfArguments):
+class BCELoss(OfArguments):
     """The cross entropy of probabilities with labels in [0, 1]."""
 
     function = staticmethod(functional_loss.binary_cross_entropy)
@@ -295,7 +295,7 @@ class BCELoss(_OfArguments):
         super().__init__(weight, reduction, name)
 
 
-class BCEWithLogitsLoss(_OfArguments):
+class BCEWithLogitsLoss(OfArguments):
     """The cross entropy of sigmoid(input) with labels in [0, 1]."""
 
     function = staticmethod(functional_loss.binary_cross_entropy_with_logits)

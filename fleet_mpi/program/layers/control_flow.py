@@ -8,6 +8,7 @@ from fleet_mpi.program.layers.comparison import equal, logical_and, logical_not
 from fleet_mpi.program.layers.tensor import assign, fill_constant
 from fleet_mpi.program.places import CPUPlace, CUDAPlace
 from fleet_mpi.program.program import default_main_program, reads_from_outside, writes_to_outside
+from fleet_mpi.program.types import is_float
 from fleet_mpi.program.variable import Variable
 
 
@@ -32,8 +33,19 @@ def _require_condition(condition, layer):
 def _append_with_body(type, body, inputs, attrs, reads="Input"):
     """Add the op that runs a finished body, naming what the body takes from around it and leaves there."""
     outside = sorted(reads_from_outside(body).difference(*([one.name for one in given] for given in inputs.values())))
+    for name in writes_to_outside(body):
+        _let_gradients_flow(body, name)
     body.parent.append_op(type, {**inputs, reads: outside}, {"Out": writes_to_outside(body)},
                           {"sub_block": body.idx, **attrs})
+
+
+def _let_gradients_flow(body, name):
+    """A constant (fill_constant stops gradients) that a body replaces by what can be trained is none any more."""
+    var = body._var_recursive(name)
+    writers = [op for op in body.ops if name in op.output_arg_names and "sub_block" not in op.attrs]
+    read = [body.find_var(one) for op in writers for one in op.input_arg_names if one != name]
+    if not var.persistable and any(one is not None and not one.stop_gradient for one in read):
+        var.stop_gradient = not is_float(var._dtype or "float32")
 
 
 class ConditionalBlock:
@@ -70,9 +82,9 @@ class Switch:
         """The body of a case."""
         _require_condition(condition, "Switch.case")
         self._check_open()
-        mine = condition if self.none_before is None else logical_and(self.none_before, condition)
-        other = logical_not(condition)
-        self.none_before = other if self.none_before is None else logical_and(self.none_before, other)
+        before, other = self.none_before, logical_not(condition)
+        self.none_before = other if before is None else logical_and(before, other)
+        mine = condition if before is None else logical_and(before, condition)
         return ConditionalBlock([mine], is_scalar_condition=True).block()
 
     def default(self):
@@ -131,7 +143,10 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
-    """What ``true_fn()`` returns if ``pred`` holds, else what ``false_fn()`` does; both add layers."""
+    """What ``true_fn()`` returns if ``pred`` holds, else what ``false_fn()`` does; both add layers.
+
+    Shapes and element types may differ: a run gives those of the branch it took.
+    """
     _require_condition(pred, "cond")
     outs = _branch(pred, true_fn, None)
     others = _branch(logical_not(pred), false_fn, outs)
@@ -154,8 +169,6 @@ def _branch(pred, function, outs):
         if len(made) != len(given):
             raise UsageError(f"cond: true_fn returns {len(made)} values, false_fn {len(given)}")
         for one, out in zip(given, made):
-            if one.dtype != out.dtype:
-                raise UsageError(f"cond: {out.dtype.value} from true_fn, but {one.dtype.value} from false_fn")
             assign(one, out)
     return made if isinstance(results, (list, tuple)) else made[0]
 

@@ -1,6 +1,6 @@
 """Layers of arithmetic: between two variables, products of matrices, scaling, norms."""
 
-from fleet_mpi.program import variable_math  # noqa: F401  (gives variables their operators)
+from fleet_mpi.program import variable_math, variable_methods  # noqa: F401  (give variables operators and methods)
 from fleet_mpi.program.layer_helper import LayerHelper
 from fleet_mpi.program.layers.activation import apply
 from fleet_mpi.program.types import as_dtype

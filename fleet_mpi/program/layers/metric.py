@@ -48,3 +48,14 @@ def _state(helper, shape):
                                         dtype=VarType.INT64, shape=shape, stop_gradient=True)
     helper.set_variable_initializer(var, Constant(0))
     return var
+
+
+def mean_iou(input, label, num_classes):
+    """(mean over classes of intersection over union, how often each class was wrong, and right)."""
+    helper = LayerHelper("mean_iou")
+    mean = helper.create_variable_for_type_inference("float32", stop_gradient=True)
+    wrong, correct = (helper.create_variable_for_type_inference("int32", stop_gradient=True) for _ in range(2))
+    helper.append_op("mean_iou", {"Predictions": [input], "Labels": [label]},
+                     {"OutMeanIou": [mean], "OutWrong": [wrong], "OutCorrect": [correct]},
+                     {"num_classes": int(num_classes)})
+    return mean, wrong, correct

@@ -68,6 +68,12 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
     return hidden, cell
 
 
+def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=False, is_reverse=False, **kwargs):
+    """Run a cell over all steps: ``rnn_cells.rnn``, imported when it is first used."""
+    from fleet_mpi.program.layers.rnn_cells import rnn as run
+    return run(cell, inputs, initial_states, sequence_length, time_major, is_reverse, **kwargs)
+
+
 def _given(**inputs):
     """Input slots without those that are None."""
     return {slot: [variable] for slot, variable in inputs.items() if variable is not None}

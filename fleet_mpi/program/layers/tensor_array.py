@@ -31,3 +31,13 @@ def array_length(array):
     out = single_op("lod_array_length", {"X": array}, layer="array_length", dtype="int64")
     out.stop_gradient = True
     return out
+
+
+def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
+    """(all tensors of an array concatenated, or stacked, along ``axis``; their sizes there, int32)."""
+    helper = LayerHelper("tensor_array_to_tensor", name=name)
+    out = helper.create_variable_for_type_inference(helper.require(input, "input").dtype)
+    sizes = helper.create_variable_for_type_inference("int32", stop_gradient=True)
+    helper.append_op("tensor_array_to_tensor", {"X": [input]}, {"Out": [out], "OutIndex": [sizes]},
+                     {"axis": axis, "use_stack": use_stack})
+    return out, sizes

@@ -146,6 +146,21 @@ def softplus_backward(d, x, beta, threshold):
 activation("softplus", softplus, softplus_backward, "X", beta=1.0, threshold=20.0)
 
 
+def mish(x, threshold):
+    """x times tanh of its softplus."""
+    return x * f.tanh(softplus(x, 1.0, threshold))
+
+
+def mish_backward(d, x, threshold):
+    """By the product rule."""
+    bend = f.tanh(softplus(x, 1.0, threshold))
+    slope = f.maximum(x > threshold, f.sigmoid(x))
+    return d * (bend + x * slope * (1 - f.square(bend)))
+
+
+activation("mish", mish, mish_backward, "X", threshold=20.0)
+
+
 def hard_swish(x, threshold, scale, offset):
     """x times a ramp."""
     return x * f.clipped(x + offset, 0, threshold) / scale

@@ -80,3 +80,22 @@ class IsEmpty:
         """Known from the shape."""
         empty, out = k.meta("X").size == 0, k["Out"]
         return lambda: out.fill(empty)
+
+
+@op("allclose", "Input Other", attrs={"rtol": 1e-5, "atol": 1e-8, "equal_nan": False})
+class AllClose:
+    """Whether |input - other| <= atol + rtol |other| everywhere; infinities of one sign count as equal."""
+
+    def infer(k):
+        """One answer."""
+        k.set("Out", [1], "bool", lod=())
+
+    def run(k):
+        """Compare, then ask of all."""
+        x, y, out, xp = k["Input"], k["Other"], k["Out"].reshape(()), k.xp
+        rtol, atol, equal_nan = float(k.attr("rtol")), float(k.attr("atol")), k.attr("equal_nan")
+
+        def run():
+            near = (abs(x - y) <= abs(y) * rtol + atol) & xp.isfinite(y) | (x == y)
+            xp.all(near | xp.isnan(x) & xp.isnan(y) if equal_nan else near, out=out)
+        return run

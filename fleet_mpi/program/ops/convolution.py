@@ -107,7 +107,7 @@ def infer_convolution(k):
     if any(size == 0 or size < -1 for size in sizes):
         k.fail(f"the window {shape.windows} with dilations {shape.dilations} does not fit into the data {data[2:]} "
                f"with paddings {shape.pairs}")
-    k.set("Output", layout_of((data[0], filter[0]) + sizes, last), lod=())
+    k.set("Output", layout_of((data[0], filter[0]) + sizes, last), lod=k.lod("Input"))
 
 
 def channel_first_copy(k, array, last, fill=True):

@@ -41,7 +41,22 @@ def infer_binary(k, dtype=None):
         k.fail(f"axis {axis}: Y {list(y)} does not fit into X {list(x)} from that dimension on")
     if k.dtype("X") != k.dtype("Y") and dtype is None:
         k.fail(f"X is {k.dtype('X')} but Y is {k.dtype('Y')}: cast one of them")
-    k.set("Out", stretched(x, aligned(y, len(x), axis)), dtype or k.dtype("X"))
+    out = stretched(x, aligned(y, len(x), axis))
+    if k.concrete and len(x) != len(y):
+        refuse_outer(k, out)
+    k.set("Out", out, dtype or k.dtype("X"))
+
+
+def refuse_outer(k, out):
+    """Refuse [N, 1] against [N], an [N, N], where the program was built for operands of the same dimensions.
+
+    Only feeds that lack a dimension lead here, and training on the result would be wrong in silence.
+    """
+    built = [k.op.block._var_recursive(k.name(slot)).shape for slot in ("X", "Y")]
+    larger = math.prod(out) > max(math.prod(k.shape("X")), math.prod(k.shape("Y")))
+    if larger and len(built[0]) == len(built[1]):
+        k.fail(f"X {list(k.shape('X'))} and Y {list(k.shape('Y'))} would make {list(out)}, but the program was built for "
+               f"{list(built[0])} and {list(built[1])}: feed arrays of these shapes")
 
 
 def operands(k):

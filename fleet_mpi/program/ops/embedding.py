@@ -103,8 +103,8 @@ class Lookup:
         return scatter_call(k, k["W@GRAD"], line, dout, "the table's gradient", k.attr("padding_idx"))
 
 
-op("lookup_table", "W Ids", attrs=LOOKUP, grad_reads="Ids", no_grad="Ids")(Lookup)
-op("lookup_table_v2", "W Ids", attrs=LOOKUP, grad_reads="Ids", no_grad="Ids")(Lookup)
+op("lookup_table", "W Ids", attrs=LOOKUP, grad_reads="Ids", no_grad="Ids", by_rows="W")(Lookup)
+op("lookup_table_v2", "W Ids", attrs=LOOKUP, grad_reads="Ids", no_grad="Ids", by_rows="W")(Lookup)
 
 
 def ids_count(k):

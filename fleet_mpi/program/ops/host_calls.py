@@ -98,12 +98,13 @@ class PyFunc:
             return
         parts = [walk.contribution(name) for name in op.input("X")]
         skipped = set(op.attrs["backward_skip_vars"])
-        reads = [name for name in op.input("X") + op.output("Out") if name not in skipped]
+        reads = [walk.value(op, name) for name in op.input("X") + op.output("Out") if name not in skipped]
         if not any(parts) or not all(grads["Out"]):
             return
         for name, part in zip(op.input("X"), parts):
             if part:
-                walk.block.create_var(name=part, shape=walk.block.var(name).shape, dtype=walk.block.var(name)._dtype)
+                var = walk.block._var_recursive(name)
+                walk.block.create_var(name=part, shape=var.shape, dtype=var._dtype)
         made = walk.block.append_op("py_func", {"X": reads + grads["Out"]}, {"Out": parts},
                                     {"forward_callable_id": op.attrs["backward_callable_id"]})
         for name, part in zip(op.input("X"), parts):

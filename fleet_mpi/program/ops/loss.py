@@ -149,3 +149,39 @@ def _normalized(k, labels, out, run):
         counted = xp.sum(labels != ignored).astype(out.dtype)
         xp.divide(out, xp.maximum(counted, 1e-5), out)
     return run_and_divide
+
+
+@op("teacher_student_sigmoid_loss", "X Label", "Y", grad_reads="X Label", no_grad="Label",
+    attrs={"soft_max_up_bound": 15.0, "soft_max_lower_bound": -15.0})
+class TeacherStudentSigmoidLoss:
+    """The cross entropy of sigmoid(x) with a click and, where a teacher gave one, with its score z.
+
+    The label says both: -2 no click, -1 a click; from 0 on z or, with a click, 1 + z.
+    """
+
+    infer = infer_as("X", "Label", out="Y")
+
+    def run(k):
+        """The part without labels once or twice, minus x times what the labels add up to."""
+        (x, labels, y), xp = lines(k, "X", "Label", "Y"), k.xp
+
+        def run():
+            whole = xp.maximum(x, 0.0) + xp.log1p(xp.exp(-xp.abs(x)))
+            xp.copyto(y, xp.where(labels < 0, whole, 2 * whole) - x * _clicks(xp, labels), casting="same_kind")
+        return run
+
+    def grad(k):
+        """sigmoid(x) minus the label for each part; nothing beyond the bounds."""
+        (x, labels, dy, dx), xp = lines(k, "X", "Label", "Y@GRAD", "X@GRAD"), k.xp
+        up, low = k.attr("soft_max_up_bound"), k.attr("soft_max_lower_bound")
+
+        def run():
+            share = 1.0 / (1.0 + xp.exp(-xp.clip(x, low, up)))
+            slope = xp.where(labels < 0, share, 2 * share) - _clicks(xp, labels)
+            xp.copyto(dx, xp.where((x < up) & (x > low), slope * dy, 0.0), casting="same_kind")
+        return run
+
+
+def _clicks(xp, labels):
+    """What the labels of both parts add up to."""
+    return xp.where(labels < -1, 0.0, xp.where(labels < 0, 1.0, labels))

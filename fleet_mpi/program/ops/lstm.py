@@ -44,7 +44,7 @@ class LstmCall:
     def __init__(self, k, level):
         self.walk, self.xp, self.given = Walk(k, level), k.xp, arrays_of(k)
         self.weight, self.bias = k["Weight"], k["Bias"].reshape(-1)
-        self.size = self.weight.shape[0]
+        self.size = self.weight.shape[1] // 4
         self.gate, self.gate_slope = activation(k, "gate_activation")
         self.squash, self.squash_slope = activation(k, "cell_activation")
         self.candidate, self.candidate_slope = activation(k, "candidate_activation")
@@ -73,9 +73,16 @@ class LstmCall:
         candidate[...] = self.candidate(candidate)
         enters[...] = self.gate(enters + cell_before * self.peepholes[0])
         forgets[...] = self.gate(forgets + cell_before * self.peepholes[1])
-        cell[...] = candidate * enters + cell_before * forgets
+        cell[...] = self.bounded(candidate * enters + cell_before * forgets)
         leaves[...] = self.gate(leaves + cell * self.peepholes[2])
         hidden[...] = leaves * self.squash(cell)
+
+    def bounded(self, cell):
+        """The cell state as it is; lstmp may clip it."""
+        return cell
+
+    def bounded_back(self, cell, dcell):
+        """Drop the gradient where the cell state was clipped."""
 
     def _gates(self, values):
         return [values[:, i * self.size:(i + 1) * self.size] for i in range(4)]
@@ -107,6 +114,7 @@ class LstmCall:
         squashed = self.squash(cell)
         dleaves[...] = dhidden * squashed * self.gate_slope(leaves)
         dcell += dhidden * leaves * self.squash_slope(squashed) + dleaves * self.peepholes[2]
+        self.bounded_back(cell, dcell)
         dcandidate[...] = dcell * enters * self.candidate_slope(candidate)
         denters[...] = dcell * candidate * self.gate_slope(enters)
         dforgets[...] = dcell * cell_before * self.gate_slope(forgets)

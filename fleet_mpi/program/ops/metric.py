@@ -1,6 +1,8 @@
-"""Metrics that are part of a program: accuracy of the best classes, area under the ROC curve."""
+"""Metrics that are part of a program: accuracy of the best classes, area under the ROC curve, overlap of classes."""
 
 from fleet_mpi.kernels import metric as kernels
+from fleet_mpi.kernels.rows import first_outside
+from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.registry import op
 
 
@@ -74,3 +76,37 @@ def state_size(k):
     """How many numbers each histogram state has."""
     steps, bins = k.attr("slide_steps"), k.attr("num_thresholds") + 1
     return (steps + 1) * bins + 1 if steps else bins
+
+
+@op("mean_iou", "Predictions Labels InWrongs* InCorrects* InMeanIou*", "OutMeanIou OutWrong OutCorrect",
+    attrs={"num_classes": 2})
+class MeanIou:
+    """The mean over classes of intersection over union; also how often each class was wrong, and right.
+
+    Counts and means of earlier batches may come in; they are added.
+    """
+
+    def infer(k):
+        """A number, and two counts per class."""
+        k.set("OutMeanIou", [1], "float32", lod=())
+        k.set("OutWrong", [k.attr("num_classes")], "int32", lod=())
+        k.set("OutCorrect", [k.attr("num_classes")], "int32", lod=())
+
+    def run(k):
+        """Three counts; classes that do not occur do not count in the mean."""
+        guesses, labels, classes, xp = k["Predictions"].reshape(-1), k["Labels"].reshape(-1), k.attr("num_classes"), k.xp
+        out, wrong, correct = k["OutMeanIou"], k["OutWrong"], k["OutCorrect"]
+
+        def run():
+            for line, what in ((guesses, "the predicted classes"), (labels, "the classes")):
+                refuse_outside(k, first_outside(line, classes), line, classes, what)
+            hit = guesses == labels
+            right = xp.bincount(labels[hit], minlength=classes)
+            missed = xp.bincount(labels[~hit], minlength=classes) + xp.bincount(guesses[~hit], minlength=classes)
+            xp.copyto(correct, right + sum(k.all("InCorrects")), casting="same_kind")
+            xp.copyto(wrong, missed + sum(k.all("InWrongs")), casting="same_kind")
+            union = correct + wrong
+            shares = correct / xp.maximum(union, 1)
+            mean = shares.sum() / xp.maximum((union > 0).sum(), 1)
+            xp.copyto(out, mean.reshape(1) + sum(k.all("InMeanIou")), casting="same_kind")
+        return run

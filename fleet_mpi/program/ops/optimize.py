@@ -1,8 +1,10 @@
 """The update ops of the optimizers, one for each entry of ``update_rules.RULES``.
 
 Slots are the original's: Param, Grad, LearningRate and the states, and each of them but the gradient and
-the rate as an output too, normally the same variable: the update is done in place on the scope's array.
-A gradient may be dense or Rows. Knows no arithmetic.
+the rate as an output too, normally the same variable: the update is done in place on the scope's array. A beta
+power that is no output stays as it was: in 1.x ops of their own move them on.
+A gradient may be dense or Rows. A setting that is a number may come as a variable instead of an attribute, in a
+slot of its own (``beta1``: ``Beta1Tensor``), and is read at every step. Knows no arithmetic.
 """
 
 from functools import partial
@@ -10,7 +12,7 @@ from functools import partial
 from fleet_mpi import arrays
 from fleet_mpi.kernels import update
 from fleet_mpi.program.registry import op
-from fleet_mpi.update_rules import RULES, RowMerger
+from fleet_mpi.update_rules import BETA_POWERS, RULES, RowMerger
 
 # Where the original's attribute has another name than the rule's argument.
 ATTRIBUTE_OF = {"rmsprop": {"rho": "decay"}}
@@ -20,6 +22,16 @@ OUT_SLOTS = {"SquaredAccumulator": "SquaredAccumOut", "LinearAccumulator": "Line
 def out_slot(slot):
     """The output slot of a state's input slot."""
     return OUT_SLOTS.get(slot, slot + "Out")
+
+
+def tensor_slot(hyper):
+    """The slot of a setting that is given as a variable."""
+    return "".join(part.capitalize() for part in hyper.split("_")) + "Tensor"
+
+
+def variable_settings(rule):
+    """The settings of a rule that may be given as variables: its numbers."""
+    return [name for name, default in rule.hypers.items() if isinstance(default, float)]
 
 
 def attributes(rule, hypers):
@@ -50,8 +62,9 @@ def enter(rule):
             """The rule on the arrays as they lie, bound once."""
             return bind_update(k, rule, slots)
 
-    op(rule.name, " ".join(["Param", "Grad", "LearningRate", *slots, "SkipUpdate?"]),
-       " ".join(["ParamOut", *map(out_slot, slots)]), attrs=attributes(rule, rule.hypers), effect=True)(Update)
+    given = [tensor_slot(name) + "?" for name in variable_settings(rule)]
+    op(rule.name, " ".join(["Param", "Grad", "LearningRate", *slots, "SkipUpdate?", *given]),
+       " ".join(["ParamOut", *(out_slot(state.slot) + "?" * (state in BETA_POWERS) for state in rule.states)]), attrs=attributes(rule, rule.hypers), effect=True)(Update)
 
 
 def infer_update(k, slots):
@@ -65,7 +78,8 @@ def infer_update(k, slots):
 
 def bind_update(k, rule, slots):
     """The call for one step: copies (where an output is another variable than its input), then the rule."""
-    held = [("Param", k["ParamOut"]), *((slot, k[out_slot(slot)]) for slot in slots)]
+    held = [("Param", k["ParamOut"]), *((slot, k[out_slot(slot)] if k.has(out_slot(slot)) else k.keep((1,), k.dtype(slot)))
+                                        for slot in slots)]
     copies = [(array, k[slot]) for slot, array in held if k.name(slot) != k.name(out_slot(slot))]
     run = bound_rule(k, rule, [array for _, array in held])
     if copies:
@@ -78,6 +92,9 @@ def bind_update(k, rule, slots):
 def bound_rule(k, rule, held):
     """The rule over the arrays: as lines for a dense gradient, as tables with merged rows for Rows."""
     grad, rate, hypers = k["Grad"], k["LearningRate"], settings_of(k, rule)
+    given = {name: k[tensor_slot(name)] for name in variable_settings(rule) if k.has(tensor_slot(name))}
+    if given:
+        return with_given_settings(rule, held, grad, rate, hypers, given)
     if isinstance(grad, arrays.Rows):
         merge, apply, (param, *states) = RowMerger(), partial(rule.run, **hypers), held
         return lambda: apply(param, merge(grad), rate, *states)
@@ -87,6 +104,16 @@ def bound_rule(k, rule, held):
         # Small models are many short sgd ops: straight to the kernel.
         return partial(update.sgd.pick(param), param, grad, rate)
     return partial(rule.run, param, grad, rate, *states, **hypers)
+
+
+def with_given_settings(rule, held, grad, rate, hypers, given):
+    """The rule with some settings ([1] each) as they stand at the step; on a device this waits for them."""
+    param, *states = held
+
+    def run():
+        now = {name: float(arrays.to_host(array).reshape(-1)[0]) for name, array in given.items()}
+        rule.run(param, grad, rate, *states, **{**hypers, **now})
+    return run
 
 
 def after_copies(xp, copies, run):

@@ -48,7 +48,7 @@ class Pool:
         sizes = out_sizes(k, data[2:])
         if any(size == 0 or size < -1 for size in sizes):
             k.fail(f"windows {k.attr('ksize')} do not fit into the data {data[2:]}")
-        k.set("Out", layout_of(data[:2] + sizes, last), lod=())
+        k.set("Out", layout_of(data[:2] + sizes, last), lod=k.lod("X"))
         k.set("Mask", data[:2] + sizes, "int32", lod=())
 
     def run(k):

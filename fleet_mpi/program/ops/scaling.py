@@ -35,7 +35,7 @@ class Scale:
         """The output's gradient, scaled likewise."""
         part = walk.contribution(op.input("X")[0])
         if part:
-            inputs = {"X": grads["Out"], "ScaleTensor": op.input("ScaleTensor")}
+            inputs = {"X": grads["Out"], "ScaleTensor": [walk.value(op, name) for name in op.input("ScaleTensor")]}
             made = walk.block.append_op("scale", {slot: names for slot, names in inputs.items() if names},
                                         {"Out": [part]}, {"scale": op.attrs["scale"]})
             walk.add(op.input("X")[0], part, made)

@@ -115,7 +115,7 @@ def initializer(k, table):
 
 
 @op("sparse_table_lookup", "W Ids Keys Index", "Out Slots KeysOut IndexOut", attrs=ATTRS, grad_reads="Slots",
-    no_grad="Ids Keys Index")
+    no_grad="Ids Keys Index", by_rows="W")
 class SparseTableLookup:
     """Out[i] = the row of Ids[i], made if it is new; in tests, and for ``padding_idx``, zeros instead."""
 

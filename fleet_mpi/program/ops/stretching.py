@@ -39,10 +39,15 @@ def repeat_grad(k):
     return lambda: xp.sum(source, axis=axes, out=target)
 
 
+def set_with_lod(k, shape):
+    """``Out`` of this shape; X's sequences are kept where its rows are."""
+    k.set("Out", shape, k.dtype("X"), lod=k.lod("X") if tuple(shape[:1]) == k.shape("X")[:1] else ())
+
+
 def repeating(type, inputs, attrs=None):
     """Decorator: enter an op that repeats X; the class says the output's ``shape``."""
     def enter(body):
-        body.infer = lambda k: k.set("Out", body.shape(k), k.dtype("X"), lod=())
+        body.infer = lambda k: set_with_lod(k, body.shape(k))
         body.run, body.grad = repeat_run, repeat_grad
         return op(type, inputs, attrs=attrs)(body)
     return enter
@@ -127,8 +132,7 @@ class Pad:
         """Larger by the paddings."""
         if len(k.attr("paddings")) != 2 * len(k.shape("X")):
             k.fail(f"paddings {k.attr('paddings')} needs two numbers for each dimension of X {list(k.shape('X'))}")
-        k.set("Out", [size if size == -1 else size + sum(pair)
-                      for size, pair in zip(k.shape("X"), pairs(k))], lod=())
+        set_with_lod(k, [size if size == -1 else size + sum(pair) for size, pair in zip(k.shape("X"), pairs(k))])
 
     def run(k):
         """Fill, then copy the middle."""
@@ -168,8 +172,7 @@ class Pad2d:
         if len(k.shape("X")) != 4 or k.attr("mode") not in ("constant", "reflect", "edge"):
             k.fail(f"expected X of 4 dimensions and mode constant, reflect or edge, got {list(k.shape('X'))}, "
                    f"{k.attr('mode')!r}")
-        k.set("Out", [size if size == -1 else size + sum(pair)
-                      for size, pair in zip(k.shape("X"), image_pairs(k))], lod=())
+        set_with_lod(k, [size if size == -1 else size + sum(pair) for size, pair in zip(k.shape("X"), image_pairs(k))])
 
     def run(k):
         """Fill and copy, or gather rows and columns by number."""

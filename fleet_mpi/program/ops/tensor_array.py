@@ -3,20 +3,38 @@
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import NotBuilt
 from fleet_mpi.program.registry import Meta, op
 from fleet_mpi.program.scope import Tensor
-
-
-def refuse_gradient(walk, op, grads):
-    """Say that no gradient flows, instead of losing it."""
-    raise NotBuilt(f"{op}: no gradient flows through a tensor array; use concat, stack or sequence layers "
-                   f"for what is to be trained")
 
 
 def position(k):
     """The position in ``I``."""
     return int(arrays.to_host(k["I"]).reshape(-1)[0])
+
+
+def tensor_at(values, where):
+    """The tensor at a position of a list, or None."""
+    found = values[where] if isinstance(values, list) and 0 <= where < len(values) else None
+    return None if found is None or found.array is None else found
+
+
+def put_at(values, where, tensor):
+    """Put a tensor at a position of a list, which grows as far as needed."""
+    values.extend(Tensor() for _ in range(where + 1 - len(values)))
+    values[where] = tensor
+
+
+@op("empty_array", "")
+class EmptyArray:
+    """A list without tensors, for a gradient to be added to."""
+
+    def infer(k):
+        """A list."""
+        k.set("Out", (), np.float32, kind="array")
+
+    def run(k):
+        """A new one at every run."""
+        return lambda: k.put("Out", [], meta=Meta((), np.float32, kind="array"))
 
 
 @op("write_to_array", "X I", "Out", dynamic=True)
@@ -36,12 +54,38 @@ class WriteToArray:
             if where < 0:
                 k.fail(f"position {where} of {name!r} lies before the first")
             values = values if isinstance(values, list) else []
-            values.extend(Tensor() for _ in range(where + 1 - len(values)))
-            values[where] = Tensor(k["X"].copy(), k.lod("X"))
+            put_at(values, where, Tensor(k["X"].copy(), k.lod("X")))
             k.put("Out", values, meta=Meta(k.shape("X"), k.dtype("X"), kind="array"))
         return run
 
-    make_grad = refuse_gradient
+    def make_grad(walk, op, grads):
+        """What was added for the tensor at this position."""
+        name = op.input("X")[0]
+        part = walk.contribution(name)
+        if part:
+            made = walk.block.append_op("write_to_array_grad", {
+                "X": [walk.value(op, name)], "I": [walk.value(op, op.input("I")[0])], "Out@GRAD": grads["Out"]},
+                {"X@GRAD": [part]})
+            walk.add(name, part, made)
+
+
+@op("write_to_array_grad", "X I Out@GRAD", "X@GRAD")
+class WriteToArrayGrad:
+    """The gradient of the tensor that was written; of the one it replaced, none is known from here on."""
+
+    def infer(k):
+        """As X."""
+        k.set("X@GRAD", k.shape("X"), lod=k.lod("X"))
+
+    def run(k):
+        """Take it out of the list."""
+        def run():
+            where, out = position(k), k["X@GRAD"]
+            found = tensor_at(k["Out@GRAD"], where)
+            k.xp.copyto(out, 0 if found is None else found.array)
+            if found is not None:
+                k["Out@GRAD"][where] = Tensor()
+        return run
 
 
 @op("read_from_array", "X I", dynamic=True)
@@ -56,14 +100,37 @@ class ReadFromArray:
         """Copy, with its LoD."""
         def run():
             values, where = k["X"], position(k)
-            if not isinstance(values, list) or not 0 <= where < len(values) or values[where].array is None:
+            found = tensor_at(values, where)
+            if found is None:
                 count = len(values) if isinstance(values, list) else 0
                 k.fail(f"{k.name('X')!r} has no tensor at position {where}; it holds {count}")
-            found = values[where]
             k.put("Out", found.array.copy(), meta=Meta(found.array.shape, found.array.dtype, found.lod_offsets))
         return run
 
-    make_grad = refuse_gradient
+    def make_grad(walk, op, grads):
+        """Added to what is known of the tensor at this position."""
+        name = op.input("X")[0]
+        if name in walk.wanted:
+            walk.block.append_op("read_from_array_grad", {"I": [walk.value(op, op.input("I")[0])], "Out@GRAD": grads["Out"]},
+                                 {"X@GRAD": [walk.open_array(name)]})
+
+
+@op("read_from_array_grad", "I Out@GRAD", "X@GRAD", dynamic=True)
+class ReadFromArrayGrad:
+    """The list of gradients with one more added at position I, in place."""
+
+    def infer(k):
+        """A list."""
+        k.set("X@GRAD", k.shape("Out@GRAD"), kind="array")
+
+    def run(k):
+        """Add to what is there, in arrays of its own."""
+        def run():
+            where, values = position(k), k["X@GRAD"]
+            found, grad = tensor_at(values, where), k["Out@GRAD"]
+            total = grad.copy() if found is None else found.array + grad
+            put_at(values, where, Tensor(total, k.lod("Out@GRAD")))
+        return run
 
 
 @op("lod_array_length", "X", dynamic=True)

@@ -15,21 +15,22 @@ from fleet_mpi.program.backward import append_backward
 from fleet_mpi.program.clip import append_gradient_clip_ops
 from fleet_mpi.program.initializers import Constant
 from fleet_mpi.program.optimizers.learning_rate import LearningRate
-from fleet_mpi.program.ops.optimize import attributes, out_slot
+from fleet_mpi.program.ops.optimize import attributes, out_slot, tensor_slot, variable_settings
 from fleet_mpi.program.regularizers import append_regularization_ops
 from fleet_mpi.program.unique_name import name_scope
 from fleet_mpi.program.variable import Variable
-from fleet_mpi.update_rules import RULES
+from fleet_mpi.update_rules import BETA_POWERS, RULES
 
 
 class Optimizer:
     """Base of all: a subclass names its update rule (an entry of ``update_rules.RULES``) in ``type``."""
 
     type = None
+    powers_apart = False  # 1.x: not the update op but a scale op after all updates moves a beta power on
 
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None, **hypers):
         self.learning_rate = LearningRate(learning_rate, type(self).__name__)
-        self.hypers = checked_hypers(type(self).__name__, hypers)
+        self.hypers = checked_hypers(type(self), hypers)
         self._parameter_list = list(parameter_list) if parameter_list is not None else None
         self.regularization = regularization
         self._grad_clip = grad_clip
@@ -98,6 +99,9 @@ class Optimizer:
         for param, grad in pairs:
             with program._optimized_guard([param, marks[param.name]]), name_scope("optimizer"):
                 self._append_optimize_op(block, (param, grad))
+        for param, _ in pairs:
+            with program._optimized_guard([param, marks[param.name]]), name_scope("optimizer"):
+                self._move_powers(block, param)
         self._finish_update(block, pairs)
         program.touch()
         return block.ops[start:]
@@ -110,9 +114,22 @@ class Optimizer:
         outputs = {"ParamOut": [param]}
         for state in self._states_of(param):
             held = self._get_accumulator(state.name, param)
-            inputs[state.slot] = outputs[out_slot(state.slot)] = [held]
+            inputs[state.slot] = [held]
+            if not self._is_apart(state):
+                outputs[out_slot(state.slot)] = [held]
         inputs.update(self.op_inputs(param))
         return block.append_op(self._rule_of(param).name, inputs, outputs, self.op_attrs(param))
+
+    def _is_apart(self, state):
+        """Whether an op of its own moves a state on; an update that may be skipped, or by variables, does all itself."""
+        return (self.powers_apart and state in BETA_POWERS and self._skip_update is None
+                and not isinstance(self.hypers[state.initial], Variable))
+
+    def _move_powers(self, block, param):
+        for state in self._states_of(param):
+            if self._is_apart(state):
+                held = self._get_accumulator(state.name, param)
+                block.append_op("scale", {"X": [held]}, {"Out": [held]}, {"scale": float(self.hypers[state.initial])})
 
     def _rule_of(self, param):
         return RULES[self.type]
@@ -121,13 +138,15 @@ class Optimizer:
         return self._rule_of(param).states
 
     def op_inputs(self, param):
-        """Further inputs of the update op: the flag that skips it, where a wrapper gave one."""
-        return {"SkipUpdate": [self._skip_update]} if self._skip_update is not None else {}
+        """Further inputs of the update op: settings that are variables, and the flag that skips it, if any."""
+        given = {tensor_slot(name): [value] for name, value in self.hypers.items() if isinstance(value, Variable)}
+        return given if self._skip_update is None else {**given, "SkipUpdate": [self._skip_update]}
 
     def op_attrs(self, param):
         """The attributes of a parameter's update op."""
         rule = self._rule_of(param)
-        return attributes(rule, {name: value for name, value in self.hypers.items() if name in rule.hypers})
+        return attributes(rule, {name: value for name, value in self.hypers.items()
+                                 if name in rule.hypers and not isinstance(value, Variable)})
 
     def skip_when(self, flag):
         """Let update ops made from now on do nothing in a run where this variable ([1], bool) is true; None ends it."""
@@ -140,6 +159,8 @@ class Optimizer:
         for param in parameters:
             for state in self._states_of(param):
                 fill = self.hypers[state.initial] if isinstance(state.initial, str) else state.initial
+                if isinstance(fill, Variable):
+                    fill = self._rule_of(param).hypers[state.initial]
                 self._add_accumulator(state.name, param, state.dtype, fill, None if state.like_param else [1])
 
     def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None):
@@ -199,11 +220,11 @@ class Optimizer:
 
 
 def checked_hypers(owner, hypers):
-    """The settings of a rule; a variable where a number belongs is refused."""
+    """The settings of an optimizer; a variable is taken where the update op reads one."""
+    known = variable_settings(RULES[owner.type]) if owner.type in RULES else ()
     for name, value in hypers.items():
-        if isinstance(value, Variable):
-            raise UsageError(f"{owner}: {name} must be a number, got the variable {value.name!r}: only the learning "
-                             f"rate may change from step to step")
+        if isinstance(value, Variable) and name not in known:
+            raise UsageError(f"{owner.__name__}: {name} must be given as Python values, got the variable {value.name!r}")
     return hypers
 
 

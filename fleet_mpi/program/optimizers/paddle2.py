@@ -54,7 +54,9 @@ class Adagrad(plain.Adagrad):
 
 
 class Adam(plain.Adam):
-    """See plain.Adam."""
+    """See plain.Adam; the update op moves the beta powers on itself."""
+
+    powers_apart = False
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameters=None,
                  weight_decay=None, grad_clip=None, lazy_mode=False, multi_precision=False, name=None):
@@ -76,7 +78,9 @@ class AdamW(plain.AdamW):
 
 
 class Adamax(plain.Adamax):
-    """See plain.Adamax."""
+    """See plain.Adamax; the update op moves the beta power on itself."""
+
+    powers_apart = False
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameters=None,
                  weight_decay=None, grad_clip=None, name=None):
@@ -102,7 +106,9 @@ class RMSProp(plain.RMSProp):
 
 
 class Lamb(plain.Lamb):
-    """See plain.Lamb."""
+    """See plain.Lamb; the update op moves the beta powers on itself."""
+
+    powers_apart = False
 
     def __init__(self, learning_rate=0.001, lamb_weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6,
                  parameters=None, grad_clip=None, exclude_from_weight_decay_fn=None, multi_precision=False,

@@ -3,6 +3,8 @@
 Each is also known with the suffix ``Optimizer``. The formulas are in ``update_rules``.
 """
 
+from fleet_mpi.kernels.random import key_of
+from fleet_mpi.program.clip import ClipGradByNorm
 from fleet_mpi.program.optimizers.base import Optimizer
 from fleet_mpi.program.regularizers import L2Decay
 
@@ -70,6 +72,24 @@ class LarsMomentum(Optimizer):
         return {**super().op_attrs(param), **({"lars_weight_decay": 0.0} if excluded else {})}
 
 
+class Dpsgd(Optimizer):
+    """SGD with gradients clipped to the norm ``clip`` and a normal number of deviation ``sigma / batch_size`` added.
+
+    The number depends on the program's seed, the parameter's name and the step.
+    """
+
+    type = "dpsgd"
+
+    def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-8, parameter_list=None):
+        super().__init__(learning_rate, parameter_list, grad_clip=ClipGradByNorm(clip), batch_size=batch_size,
+                         sigma=sigma)
+
+    def op_attrs(self, param):
+        """With a seed of the parameter's own."""
+        seed = key_of(param.block.program.random_seed, param.name) % 2 ** 31
+        return {**super().op_attrs(param), "seed": seed}
+
+
 class Adagrad(Optimizer):
     """Each element's rate falls with the sum of its squared gradients."""
 
@@ -96,6 +116,7 @@ class Adam(Optimizer):
     """Steps by the ratio of decayed mean and root mean square; ``lazy_mode`` leaves unmentioned rows alone."""
 
     type = "adam"
+    powers_apart = True
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None, lazy_mode=False):
@@ -126,6 +147,7 @@ class Adamax(Optimizer):
     """Adam with the decayed maximum of |g| in place of the root mean square."""
 
     type = "adamax"
+    powers_apart = True
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
@@ -172,6 +194,7 @@ class Lamb(Optimizer):
     """
 
     type = "lamb"
+    powers_apart = True
 
     def __init__(self, learning_rate=0.001, lamb_weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6,
                  parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None,
@@ -185,7 +208,7 @@ class Lamb(Optimizer):
         return {**super().op_attrs(param), **({"weight_decay": 0.0} if self._excludes(param) else {})}
 
 
-SGDOptimizer, MomentumOptimizer, LarsMomentumOptimizer = SGD, Momentum, LarsMomentum
+SGDOptimizer, MomentumOptimizer, LarsMomentumOptimizer, DpsgdOptimizer = SGD, Momentum, LarsMomentum, Dpsgd
 AdagradOptimizer, DecayedAdagradOptimizer, AdadeltaOptimizer = Adagrad, DecayedAdagrad, Adadelta
 AdamOptimizer, AdamWOptimizer, AdamaxOptimizer = Adam, AdamW, Adamax
 RMSPropOptimizer, FtrlOptimizer, LambOptimizer = RMSProp, Ftrl, Lamb

@@ -10,6 +10,8 @@ from fleet_mpi import distributed_ops  # noqa: F401  (enters the ops of a worker
 from fleet_mpi import fluid, sessions
 from fleet_mpi.checkpoint import distributed, manifest, variables
 from fleet_mpi.checkpoint.inference_model import load_inference_model
+from fleet_mpi.checkpoint.block_values import BlockValues
+from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.errors import CheckpointDamaged, UsageError
 from fleet_mpi.parameter_server.kept import Contents
@@ -53,17 +55,20 @@ class Training:
                 # Past the rule for scripts: a small model shall be cut too.
                 vars(chosen).update({"split_method": method, "slice_var_up": slice_up, "min_block_size": 10, **config})
                 self.distribution, _ = distribute(main, startup, chosen, [f"h:{n}" for n in range(servers)], 1)
-                if load is not None:
-                    self.distribution.loads = lambda server: distributed.load_server(
-                        server, load, self.origin, filename) or str(load)
-                    self.distribution.loads_rest = lambda folder, scope: distributed.load_rest(
-                        Contents(self.client.description), folder, self.origin, scope, filename,
-                        self.distribution.counters())
                 rewrite(main, startup, self.distribution)
+                if load is not None:
+                    self.connect_to_resumed(servers, Source(load, [filename] if filename else ()))
             with scope_guard(self.scope):
                 self.exe.run(startup)
                 if servers is None and load is not None:
                     variables.load_persistables(None, load, self.origin, filename)
+
+    def connect_to_resumed(self, servers, source):
+        """Servers that load before they serve, each its own."""
+        scopes = [sessions.started_scope(self.distribution, index) for index in range(servers)]
+        for index, scope in enumerate(scopes):
+            BlockValues(self.distribution, index, scope).load(source)
+        sessions.connect(self.distribution, self.scope, sessions.embedded(self.distribution, scopes))
 
     @property
     def client(self):
@@ -134,7 +139,8 @@ def test_running_servers_take_over_what_was_saved(saved, tmp_path):
     training.run(5, 6)
     with scope_guard(training.scope):
         distributed.load_persistables(Whole(training.client), saved, training.origin, global_scope(),
-                                      counters=training.distribution.counters())
+                                      lambda names: Source(saved).read(training.origin, names),
+                                      training.distribution.counters())
     training.save(tmp_path)
     assert files(tmp_path) == files(saved)
 
@@ -236,7 +242,8 @@ def test_numbers_that_variables_share_must_be_equal(saved, tmp_path):
     training = Training(1)
     with pytest.raises(CheckpointDamaged, match="were both saved by the same training"):
         distributed.load_persistables(Whole(training.client), tmp_path / "damaged", training.origin, Scope(),
-                                      counters=training.distribution.counters())
+                                      lambda names: Source(tmp_path / "damaged").read(training.origin, names),
+                                      training.distribution.counters())
 
 
 def test_contents_know_the_programs_names():

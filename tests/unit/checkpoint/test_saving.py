@@ -1,14 +1,14 @@
 """``fluid.io`` on a worker's program: what the servers have is saved and loaded with it; an executor's end is a goodbye."""
 
 import gc
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from building import from_scratch
 
 from fleet_mpi import fluid, sessions
-from fleet_mpi.checkpoint import manifest, saving
+from fleet_mpi.checkpoint import manifest
+from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.scope import Scope, global_scope, scope_guard
 
@@ -137,6 +137,5 @@ def test_closing_the_executor_that_trained_is_a_goodbye_and_losing_one_is_not(fr
 def test_a_worker_does_not_wait_in_a_folder_that_worker_0_is_still_about_to_make(tmp_path):
     program = fluid.Program()
     program.global_block().create_var(name="rate", shape=[1], dtype="float32", persistable=True)
-    job = SimpleNamespace(origin=program)
-    assert not saving._is_written(str(tmp_path / "nowhere"), None, job, kept=())
-    assert not saving._is_written(str(tmp_path), None, job, kept=())
+    for folder in (tmp_path / "nowhere", tmp_path):
+        assert not Source(folder).has(program, ["rate"]) and not Source(folder, ["all"]).has(program, ["rate"])

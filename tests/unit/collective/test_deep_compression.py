@@ -42,7 +42,8 @@ class Formula:
                 mean = self._with_decay(in_rank_order([one[name] for one in found]), name)
                 update_rules.momentum(self.values[name], mean, RATE, self.velocity[name], MU)
         if number < self.begin:
-            update_rules.momentum(self.values[BIG], in_rank_order(big) / self.workers, RATE, self.velocity[BIG], MU)
+            plain = self._with_decay(in_rank_order([one[BIG] for one in found]), BIG)
+            update_rules.momentum(self.values[BIG], plain, RATE, self.velocity[BIG], MU)
         else:
             update_rules.sgd(self.values[BIG], self._mean_of_chosen(big), RATE)
 

@@ -61,8 +61,21 @@ def test_distributed_settings_reach_the_dataset():
     dataset.init()
     dataset._init_distributed_settings(parse_ins_id=True, parse_content=True, fleet_send_batch_size=800)
     assert dataset.parse_ins_id and dataset.parse_content and dataset.fleet_send_batch_size == 800
-    with pytest.raises(NotBuilt, match="line id"):
-        dataset._init_distributed_settings(merge_size=2)
+    dataset._init_distributed_settings(merge_size=2)
+    assert dataset.merge_by_lineid and dataset.merge_size == 2
+
+
+def test_settings_of_page_views_reach_the_dataset():
+    dataset = InMemoryDataset()
+    dataset.init(rank_offset="offsets", pv_batch_size=4, parse_logkey=True, merge_by_sid=False, enable_pv_merge=True)
+    assert (dataset.rank_offset, dataset.pv_batch_size, dataset.merge_by_sid) == ("offsets", 4, False)
+    assert dataset.parse_logkey and dataset.enable_pv_merge
+    dataset._set_current_phase(0)
+    assert dataset.current_phase == 0
+    with pytest.raises(NotBuilt, match="copies of tables"):
+        dataset._generate_local_tables_unlock(0, 1, 1, 1, 1)
+    with pytest.raises(AttributeError, match="'_set_nothing'"):
+        dataset._set_nothing()
 
 
 def test_an_unknown_setting_is_named_with_the_nearest():

@@ -1,11 +1,16 @@
 """fleet_mpi/data/loader.py."""
 
+import time
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from fleet_mpi.data.loader import DataLoader, PyReader, py_reader, read_file
+from fleet_mpi.data.data_loader import DataLoader
+from fleet_mpi.data.loader import PyReader, py_reader, read_file
 from fleet_mpi.errors import EndOfData, UsageError
 from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.scope import Tensor
 
 
 @pytest.fixture
@@ -91,3 +96,72 @@ def test_batches_may_come_as_lists_of_arrays(program):
 def test_a_loader_without_a_generator_is_refused(program):
     with pytest.raises(UsageError, match="generator"):
         next(iter(DataLoader.from_generator(feed_list=[data(program)], capacity=2)))
+
+
+def test_an_iterable_loader_gives_lod_tensors_by_name(program):
+    x, words = data(program), data(program, "words", dtype="int64", lod_level=1)
+    loader = DataLoader.from_generator(feed_list=[x, words], capacity=2)
+    loader.set_sample_list_generator(lambda: iter([[(np.ones(2), [[1, 2], [3, 4]]), (np.ones(2), [[5, 6]])]]))
+    ((feed,),) = loader()
+    assert type(feed["x"]) is type(feed["words"]) is Tensor
+    assert feed["x"].lod() == [] and feed["words"].lod() == [[0, 2, 3]]
+    assert np.array(feed["x"]).shape == (2, 2) and feed["words"].shape() == [3, 2]
+
+
+def test_starts_and_resets_may_come_in_any_order(program):
+    x = data(program)
+    out = doubled(program, x)
+    loader = PyReader(feed_list=[x], capacity=1, iterable=False).set_sample_generator(samples(4), batch_size=2)
+
+    def first():
+        return Executor().run(program, fetch_list=[out])[0].sum()
+
+    loader.reset()
+    loader.start()
+    assert first() == 4.0
+    loader.start()  # in the middle of a pass
+    assert first() == 4.0 and first() == 20.0
+    with pytest.raises(EndOfData):
+        first()
+    loader.start()  # after its end, without a reset
+    assert first() == 4.0
+    loader.reset()
+    loader.reset()
+    assert not loader.is_started()
+    loader.start()
+    assert first() == 4.0
+
+
+def test_the_queue_tells_what_waits_and_takes_batches_of_the_script(program):
+    reader = py_reader(capacity=3, shapes=[[-1, 2]], dtypes=["float32"])
+    out = doubled(program, read_file(reader))
+    queue = reader.queue
+    assert (queue.size(), queue.capacity(), queue.is_closed()) == (0, 3, False)
+    assert queue.push([np.ones((1, 2), "float32")]) and queue.push([Tensor(np.zeros((3, 2), "float32"))])
+    queue.close()
+    assert (queue.size(), queue.is_closed()) == (2, True)
+    assert [Executor().run(program, fetch_list=[out])[0].shape for _ in range(2)] == [(1, 2), (3, 2)]
+    with pytest.raises(EndOfData):
+        Executor().run(program, fetch_list=[out])
+    reader.reset()
+    queue.kill()
+    assert not queue.push([np.ones((1, 2), "float32")])
+
+
+def test_the_queue_of_a_started_loader_fills_up_to_its_capacity(program):
+    loader = PyReader(feed_list=[data(program)], capacity=2, iterable=False)
+    loader.set_sample_generator(samples(40), batch_size=1)
+    loader.start()
+    deadline = time.monotonic() + 10
+    while loader.queue.size() < 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert loader.queue.size() == 2 and not loader.queue.is_closed()
+
+
+def test_a_loader_over_a_dataset_drops_a_last_batch_that_is_shorter_or_not(program):
+    words = data(program, "words", lod_level=1)
+    feeds = [{"words": (np.ones((4, 2), "float32"), [1, 3])}, {"words": (np.ones((1, 2), "float32"), [1])}]
+    dataset = SimpleNamespace(use_var=[words], batch_size=2, batches=lambda: iter(feeds))
+    for drop_last, expected in ((True, [[[0, 1, 4]]]), (False, [[[0, 1, 4]], [[0, 1]]])):
+        loader = DataLoader.from_dataset(dataset, drop_last=drop_last)
+        assert [feed["words"].lod() for (feed,) in loader()] == expected

@@ -73,6 +73,14 @@ def test_the_string_generator_writes_texts_as_they_are():
     assert MultiSlotStringDataGenerator()._gen_str([("a", ["1926", "08"]), ("b", ["1"])]) == "2 1926 08 1 1\n"
 
 
+def test_samples_and_values_may_come_as_zip_objects_and_generators():
+    names, values = ["words", "label"], [[19, 26], [1]]
+    for sample in (zip(names, values), ((name, map(int, some)) for name, some in zip(names, values))):
+        assert MultiSlotDataGenerator()._gen_str(sample) == "2 19 26 1 1\n"
+    texts = zip(names, (map(str, some) for some in values))
+    assert MultiSlotStringDataGenerator()._gen_str(texts) == "2 19 26 1 1\n"
+
+
 @pytest.mark.parametrize("sample, said", [
     ({"a": 1}, "list or tuple"),
     ([("a", [])], "at least one value"),

@@ -71,19 +71,19 @@ def test_python_means_this_python_with_this_package(tmp_path, file):
 ])
 def test_where_paddle_stands_for_this_package_the_reader_gets_the_same_names(monkeypatch, words, expected):
     monkeypatch.setitem(sys.modules, "paddle", types.ModuleType("fleet_mpi.paddle"))
-    assert pipes._prepared(words)[0] == [sys.executable, *expected]
+    assert pipes.prepared(words)[0] == [sys.executable, *expected]
     monkeypatch.setitem(sys.modules, "paddle", types.ModuleType("paddle"))
-    assert pipes._prepared(words)[0] == [sys.executable, *words[1:]]
+    assert pipes.prepared(words)[0] == [sys.executable, *words[1:]]
 
 
 def test_this_python_by_its_path_is_this_python(monkeypatch):
     monkeypatch.setitem(sys.modules, "paddle", types.ModuleType("fleet_mpi.paddle"))
-    assert pipes._prepared([sys.executable, "a.py"])[0] == [sys.executable, "-m", "fleet_mpi", "a.py"]
+    assert pipes.prepared([sys.executable, "a.py"])[0] == [sys.executable, "-m", "fleet_mpi", "a.py"]
 
 
 def test_other_programs_are_started_as_they_are():
-    assert pipes._prepared(["sort", "-r"]) == (["sort", "-r"], None)
-    assert pipes._prepared(["/elsewhere/python3", "a.py"]) == (["/elsewhere/python3", "a.py"], None)
+    assert pipes.prepared(["sort", "-r"]) == (["sort", "-r"], None)
+    assert pipes.prepared(["/elsewhere/python3", "a.py"]) == (["/elsewhere/python3", "a.py"], None)
 
 
 @pytest.mark.parametrize("command, stage", [("false", "false"), ("false | cat", "false"), ("cat | false", "false")])

@@ -5,8 +5,9 @@ import pytest
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet.collective_strategy import DistributedStrategy
-from fleet_mpi.fleet.facade import (CollectiveFleet, CollectiveOptimizer, Mode, PSLibFleet, TranspilerFleet,
+from fleet_mpi.fleet.facade import (CollectiveFleet, CollectiveOptimizer, Mode, TranspilerFleet,
                                     collective_fleet, file_shard)
+from fleet_mpi.fleet.pslib import PSLibFleet
 from fleet_mpi.fleet.role_makers import Role, UserDefinedCollectiveRoleMaker, UserDefinedRoleMaker
 from fleet_mpi.fleet.transpiler_strategies import StrategyFactory
 from fleet_mpi.program.executor import Executor

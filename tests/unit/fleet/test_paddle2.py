@@ -8,7 +8,7 @@ from fleet_mpi.fleet.paddle2 import Fleet2
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
 from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.optimizers.paddle2 import SGD
+from fleet_mpi.program.optimizers.paddle2 import SGD, Momentum
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.scope import Scope, global_scope, scope_guard
 
@@ -119,3 +119,30 @@ def test_util_refuses_unknown_domains_and_modes(fleet):
         fleet.util.barrier("everyone")
     with pytest.raises(UsageError, match="mode must be sum, max or min"):
         fleet.util.all_reduce([1], "mean")
+
+
+def test_a_model_is_saved_for_inference_or_whole(fleet, loss, train, tmp_path):
+    fleet.distributed_optimizer(SGD(0.1)).minimize(loss)
+    train(default_main_program(), default_startup_program(), loss, steps=1)
+    fleet.save(str(tmp_path / "model"), feed=["x", "y"], fetch=[loss])
+    fleet.save(str(tmp_path / "all"))
+    assert (tmp_path / "model" / "__model__").exists() and not (tmp_path / "all" / "__model__").exists()
+    weight = global_scope().find_var("fc_0.w_0").get_tensor()
+    before = weight.numpy().copy()
+    weight.set(before + 1)
+    fleet.load_model(str(tmp_path / "all"), mode=0)
+    assert (weight.numpy() == before).all() and (fleet.world_size(), fleet.node_num()) == (1, 1)
+
+
+def test_the_switches_that_apply_are_told_by_the_originals_names(fleet, loss):
+    strategy = DistributedStrategy()
+    strategy.amp = strategy.localsgd = strategy.lars = True
+    fleet.distributed_optimizer(Momentum(0.1, 0.9), strategy).minimize(loss)
+    # Local SGD is between workers, and there is one.
+    assert fleet._get_applied_meta_list() == ["AMPOptimizer", "LarsOptimizer"] and fleet._get_applied_graph_list() == []
+
+
+def test_a_debugging_run_is_noted(fleet):
+    strategy = DistributedStrategy()
+    strategy.set_debug_opt({"dump_fields": ["a"], "dump_param": ["b"], "other": 1})
+    assert strategy.trainer_desc_configs["dump_fields"] == ["a"] and strategy.trainer_desc_configs["dump_param"] == ["b"]

@@ -69,11 +69,27 @@ KERNEL_CASES = {name: [make(shape, dtype) for shape in SHAPES for dtype in (np.f
 KERNEL_TOLERANCES = dict.fromkeys(MAKERS, 2e-5)
 
 
-def test_huge_logits_neither_overflow_nor_lose_the_label():
-    logits = np.array([[1e4, 0.0, -1e4]], np.float32)
+@pytest.mark.parametrize("run", (lambda kernel: kernel, lambda kernel: kernel.reference), ids=("kernel", "reference"))
+@pytest.mark.parametrize("lowest, expected", ((-1e4, 64.0), (-65.0, 64.0), (-63.0, 63.0)))
+def test_a_class_more_than_64_below_the_largest_counts_as_64_below_in_the_loss_too(lowest, expected, run):
+    logits = np.array([[1e4, 0.0, 1e4 + lowest]], np.float32)
     probabilities, loss = np.empty_like(logits), np.empty(1, np.float32)
-    assert kernels.softmax_cross_entropy(logits, np.array([2]), probabilities, loss, -100) == -1
-    assert loss[0] == 2e4 and probabilities[0, 0] == 1 and (probabilities > 0).all()
+    assert run(kernels.softmax_cross_entropy)(logits, np.array([2]), probabilities, loss, -100) == -1
+    assert loss[0] == expected and probabilities[0, 0] == 1 and (probabilities > 0).all()
+    targets = np.array([[0.5, 0.0, 0.5]], np.float32)
+    run(kernels.soft_cross_entropy)(logits, targets, probabilities, loss)
+    assert loss[0] == expected / 2
+
+
+def test_the_loss_of_a_model_that_diverged_is_that_of_the_clipped_probabilities():
+    rng = np.random.default_rng(0)
+    logits, labels = (rng.normal(size=(50, 70)) * 200).astype(np.float32), rng.integers(0, 70, 50)
+    probabilities, loss, soft = np.empty_like(logits), np.empty(50, np.float32), np.empty(50, np.float32)
+    kernels.softmax_cross_entropy(logits, labels, probabilities, loss, -100)
+    np.testing.assert_allclose(loss, -np.log(probabilities[np.arange(50), labels]), rtol=1e-6)
+    kernels.soft_cross_entropy(logits, np.eye(70, dtype=np.float32)[labels], probabilities, soft)
+    np.testing.assert_allclose(soft, loss, rtol=1e-6)
+    assert loss.max() > 60
 
 
 @pytest.mark.parametrize("wrong", [-1, 3, 2 ** 40])

@@ -27,7 +27,12 @@ def stood_in():
     ("paddle.static.nn", "fleet_mpi.paddle.static.nn"), ("paddle.v2", "fleet_mpi.paddle.v2"),
     ("paddle.v2.dataset.mnist", "fleet_mpi.paddle.dataset.mnist"), ("paddle.v2.fluid.layers", "fleet_mpi.fluid.layers"),
     ("paddle.distributed.launch", "fleet_mpi.launch"), ("paddle.distributed.fleet", "fleet_mpi.paddle.distributed.fleet"),
-    ("paddle.core", "fleet_mpi.fluid.core"), ("paddle.fluidity", "fleet_mpi.paddle.fluidity")))
+    ("paddle.core", "fleet_mpi.fluid.core"), ("paddle.base", "fleet_mpi.fluid"), ("paddle.base.layers.nn", "fleet_mpi.fluid.layers.nn"),
+    ("paddle.based", "fleet_mpi.paddle.based"), ("paddle.base.dygraph.base", "fleet_mpi.fluid.dygraph"),
+    ("paddle.incubate.distributed.fleet.role_maker", "fleet_mpi.fluid.incubate.fleet.base.role_maker"),
+    ("paddle.incubate.distributed.fleet.collective", "fleet_mpi.fluid.incubate.fleet.collective"),
+    ("paddle.distributed.transpiler.details", "fleet_mpi.fluid.transpiler.details"),
+    ("paddle.fluidity", "fleet_mpi.paddle.fluidity")))
 def test_names_of_modules(name, ours):
     assert our_name(name) == ours
 

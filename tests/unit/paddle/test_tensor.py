@@ -91,6 +91,33 @@ CASES = {
     "shape": (lambda x, y: paddle.shape(x), lambda x, y: np.array(x.shape, "int32")),
     "numel": (lambda x, y: paddle.numel(x), lambda x, y: np.array([x.size])),
     "rank": (lambda x, y: paddle.rank(x), lambda x, y: np.array([x.ndim], "int32")),
+    "log1p": (lambda x, y: paddle.log1p(x), lambda x, y: np.log1p(x)),
+    "einsum": (lambda x, y: paddle.einsum("bij,bkj->bik", x, y), lambda x, y: np.einsum("bij,bkj->bik", x, y)),
+    "addmm": (lambda x, y: paddle.addmm(x[0], x[0][:, :3], y[0], beta=2.0, alpha=0.5),
+              lambda x, y: 2 * x[0] + 0.5 * x[0][:, :3] @ y[0]),
+    "tril": (lambda x, y: paddle.tril(x, 1), lambda x, y: np.tril(x, 1)),
+    "triu": (lambda x, y: paddle.triu(x), lambda x, y: np.triu(x)),
+    "unique": (lambda x, y: paddle.unique(paddle.assign(IDS), return_counts=True)[1], lambda x, y: np.array([1, 2])),
+    "masked_select": (lambda x, y: paddle.masked_select(x, paddle.less_than(x, y)), lambda x, y: x[x < y]),
+    "multinomial": (lambda x, y: paddle.multinomial(paddle.eye(3)), lambda x, y: np.array([[0], [1], [2]])),
+    "index_select": (lambda x, y: paddle.index_select(x, paddle.assign(IDS), axis=2), lambda x, y: x[:, :, IDS]),
+    "nonzero": (lambda x, y: paddle.nonzero(paddle.assign(IDS)), lambda x, y: np.array([[0], [2]])),
+    "nonzero as a tuple": (lambda x, y: paddle.nonzero(paddle.less_than(x, y), as_tuple=True)[1],
+                           lambda x, y: np.nonzero(x < y)[1][:, None]),
+    "broadcast_to": (lambda x, y: paddle.broadcast_to(paddle.ones([3, 1]), [3, 4]), lambda x, y: np.ones((3, 4), "float32")),
+    "unbind": (lambda x, y: paddle.unbind(x, 1)[2], lambda x, y: x[:, 2]),
+    "t": (lambda x, y: paddle.t(x[0]), lambda x, y: x[0].T),
+    "roll of all": (lambda x, y: paddle.roll(paddle.reshape(x, [2, 3, 4]), 5), lambda x, y: np.roll(x, 5)),
+    "crop": (lambda x, y: paddle.crop(x, [2, 1, 2], [0, 1, 2]), lambda x, y: x[:2, 1:2, 2:]),
+    "meshgrid": (lambda x, y: paddle.meshgrid(paddle.arange(2), paddle.arange(3))[1], lambda x, y: np.array([[0, 1, 2]] * 2)),
+    "scatter_nd": (lambda x, y: paddle.scatter_nd(paddle.assign(np.array([[1], [1]])), paddle.ones([2]), [3]),
+                   lambda x, y: np.array([0, 2, 0], "float32")),
+    "allclose": (lambda x, y: paddle.allclose(x, x), lambda x, y: np.array([True])),
+    "_multiply_with_axis": (lambda x, y: paddle.tensor.math._multiply_with_axis(x, paddle.ones([3]), axis=1),
+                            lambda x, y: x),
+    "fill_constant": (lambda x, y: paddle.tensor.fill_constant(shape=[2], dtype="int64", value=3),
+                      lambda x, y: np.array([3, 3])),
+    "a dtype by name": (lambda x, y: paddle.cast(x, paddle.int64), lambda x, y: x.astype("int64")),
     "gather": (lambda x, y: paddle.gather(x, paddle.assign(IDS), axis=1), lambda x, y: x[:, IDS]),
 }
 
@@ -134,6 +161,13 @@ def test_normal_numbers_have_their_spread():
     plain, moved = paddle.static.Executor().run(fetch_list=outs)
     assert abs(plain.mean()) < 0.1 and abs(plain.std() - 1) < 0.1
     assert abs(moved.mean() - 5) < 0.2 and abs(moved.std() - 2) < 0.2
+
+
+def test_the_default_element_type_is_float32():
+    assert paddle.get_default_dtype() == paddle.float32 == "float32" and paddle.bool == "bool"
+    paddle.set_default_dtype("float32")
+    with pytest.raises(NotBuilt, match="only float32 is built"):
+        paddle.set_default_dtype("float64")
 
 
 def test_eager_tensors_are_refused():

@@ -8,6 +8,8 @@ from loopback_job import Job
 
 from fleet_mpi.errors import Stalled
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
+from fleet_mpi.parameter_server.snapshots import ALONE
+from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
 from fleet_mpi.wire import waiting
 from fleet_mpi.wire.protocol import Kind
@@ -151,3 +153,26 @@ def serve_for(server, seconds):
     serving.start()
     serving.join(20)
     assert time.monotonic() >= ending and not serving.is_alive()
+
+
+@pytest.mark.parametrize("waits", ("to save", "to train"))
+def test_who_saves_too_long_is_named_to_those_that_wait(trained, waits):
+    job = trained(1, 2, steps=1)
+    server, saver, other = job.servers[0], job.clients[0], job.clients[1]
+    Whole(saver)._freeze(ALONE)
+    part = other.start(other.links[0], Kind.FREEZE) if waits == "to save" else other.push_pull()
+    with pytest.raises(Stalled, match="the others have waited 0.2 s for worker 0, which is saving or loading"):
+        server.serve()
+    with pytest.raises(Stalled, match="worker 0, which is saving or loading"):
+        other.hear(part, Kind.FREEZE) if waits == "to save" else other.collect(part)
+
+
+def test_who_waits_to_save_is_not_called_late(trained):
+    job = trained(1, 3, steps=1)
+    job.clients[2].push_pull()
+    serve_for(job.servers[0], 0.02)
+    Whole(job.clients[0])._freeze(ALONE)
+    job.clients[1].start(job.clients[1].links[0], Kind.FREEZE)
+    with pytest.raises(Stalled, match="for worker 0") as told:
+        job.servers[0].serve()
+    assert "worker 1" not in str(told.value)

@@ -1,5 +1,8 @@
 """Frozen servers have applied the same pushes, whatever was on its way; later nothing is lost."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -99,7 +102,7 @@ def test_a_push_that_one_server_has_applied_is_awaited_on_the_others():
     whole, waits = Whole(job.clients[0]), []
 
     def late_arrival():
-        waits.append([server.snapshots.awaits is not None for server in job.servers])
+        waits.append([bool(server.snapshots.awaits) for server in job.servers])
         if waits[-1][1]:
             held.clear()
             job.network.release()
@@ -165,16 +168,83 @@ def test_blocks_may_be_nested():
     with whole.frozen():
         with whole.frozen():
             pass
-        assert [server.snapshots.freezer for server in job.servers] == [0, 0]
-    assert [server.snapshots.freezer for server in job.servers] == [None, None]
+        assert [server.snapshots.freezers for server in job.servers] == [{0}, {0}]
+    assert [server.snapshots.freezers for server in job.servers] == [set(), set()]
 
 
-def test_two_workers_cannot_freeze_at_once():
-    job = job_of_ones(ApplyAlone, servers=1, workers=2)
-    with pytest.raises(UsageError, match="worker 1 wants to save or load while worker 0 does"):
-        with Whole(job.clients[0]).frozen():
-            with Whole(job.clients[1]).frozen():
-                pass
+class InThread(threading.Thread):
+    """Lets a client freeze the servers in its own time, beside the test's own clients."""
+
+    def __init__(self, client, alone, done):
+        super().__init__(daemon=True)
+        self.whole, self.alone, self.done, self.is_in = Whole(client), alone, done, threading.Event()
+        client.transport.on_wait = lambda: time.sleep(0.001)
+        self.start()
+
+    def run(self):
+        """Be in until ``done``."""
+        with self.whole.frozen(self.alone):
+            self.seen = seen(self.whole)
+            self.is_in.set()
+            assert self.done.wait(10)
+            self.seen_last = seen(self.whole)
+
+    def comes_in(self, job, within=0.3):
+        """Whether it comes in while the servers do their part."""
+        until = time.monotonic() + within
+        while time.monotonic() < until and not self.is_in.is_set():
+            job.pump(1)
+        return self.is_in.is_set()
+
+    def leaves(self, job):
+        """Let it thaw the servers."""
+        self.done.set()
+        while self.is_alive():
+            job.pump(1)
+
+
+def test_workers_that_save_at_once_share_the_moment_and_the_last_one_thaws():
+    job = job_of_ones(ApplyAlone, servers=2, workers=3)
+    one, other = (InThread(client, False, threading.Event()) for client in job.clients[:2])
+    assert one.comes_in(job) and other.comes_in(job)
+    ticket = job.clients[2].push()
+    job.pump(3)
+    one.leaves(job)
+    assert [server.snapshots.freezers for server in job.servers] == [{1}, {1}]
+    assert not job.clients[2].is_answered(ticket)
+    other.leaves(job)
+    assert one.seen_last == other.seen_last == {0.0}
+    job.clients[2].collect(ticket)
+    assert seen(Whole(job.clients[2])) == {1.0}
+
+
+@pytest.mark.parametrize("first, second", ((False, True), (True, False), (True, True)))
+def test_who_loads_is_alone_and_the_others_take_their_turn_after_the_pushes_that_wait(first, second):
+    job = job_of_ones(ApplyAlone, servers=2, workers=3)
+    one = InThread(job.clients[0], first, threading.Event())
+    assert one.comes_in(job)
+    other = InThread(job.clients[1], second, threading.Event())
+    ticket = job.clients[2].push()
+    assert not other.comes_in(job) and [server.snapshots.held_up() for server in job.servers] == [{1, 2}, {2}]
+    one.leaves(job)
+    assert other.comes_in(job) and other.seen == {1.0}
+    other.leaves(job)
+    job.clients[2].collect(ticket)
+
+
+def test_a_saver_does_not_overtake_one_that_waits_to_load():
+    job = job_of_ones(ApplyAlone, servers=2, workers=3)
+    one = InThread(job.clients[0], False, threading.Event())
+    assert one.comes_in(job)
+    loads = InThread(job.clients[1], True, threading.Event())
+    assert not loads.comes_in(job, 0.1)
+    last = InThread(job.clients[2], False, threading.Event())
+    assert not last.comes_in(job, 0.1)
+    one.leaves(job)
+    assert loads.comes_in(job) and not last.comes_in(job, 0.1)
+    loads.leaves(job)
+    assert last.comes_in(job)
+    last.leaves(job)
 
 
 @pytest.mark.parametrize("kind, inline, body, words", [

@@ -107,12 +107,24 @@ def test_a_wrong_feed_is_a_sentence(feed, words):
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
-def test_a_size_declared_without_a_check_may_differ_but_not_the_number_of_dimensions():
+def test_a_shape_declared_without_a_check_binds_only_as_far_as_the_ops_need():
     x = data("x", [-1, 50, 2])
     y = mul(x, x)
-    assert Executor().run(feed={"x": X[:, None]}, fetch_list=[y])[0].shape == (3, 1, 2)
-    with pytest.raises(ProgramError, match="'x'.*50.*3, 2"):
-        Executor().run(feed={"x": X}, fetch_list=[y])
+    for fed in (X[:, None], X, X[0], X[0, :1]):
+        assert np.array_equal(Executor().run(feed={"x": fed}, fetch_list=[y])[0], fed * fed)
+    turned = apply("transpose2", {"X": x}, axis=[0, 2, 1])
+    with pytest.raises(ProgramError, match=r"feed 'x': expected shape \[-1, 50, 2\].*got \[3, 2\]; op 'transpose2'"):
+        Executor().run(feed={"x": X}, fetch_list=[turned])
+
+
+def test_a_feed_without_its_last_dimension_is_not_stretched_against_one_that_has_it():
+    label, predicted = data("label", [-1, 1]), data("predicted", [-1, 1])
+    out = apply("elementwise_sub", {"X": predicted, "Y": label})
+    column = np.ones((3, 1), "float32")
+    with pytest.raises(ProgramError, match=r"feed 'label'.*would make \[3, 3\]"):
+        Executor().run(feed={"label": column[:, 0], "predicted": column}, fetch_list=[out])
+    one = Executor().run(feed={"label": column[0], "predicted": column}, fetch_list=[out])[0]
+    assert np.array_equal(one, np.zeros((3, 1)))
 
 
 def test_integers_are_not_fed_with_fractions():

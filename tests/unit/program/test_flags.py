@@ -34,5 +34,13 @@ def test_what_is_no_flag_is_refused():
         flags.set_flags(["FLAGS_check_nan_inf"])
     with pytest.raises(UsageError, match="flags are called 'FLAGS_...', got 'verbose'"):
         flags.set_flags({"verbose": 1})
-    with pytest.raises(EnvironmentProblem, match="no setting is called 'FLAGS_never_set'"):
-        flags.get_flags("FLAGS_never_set")
+    with pytest.raises(EnvironmentProblem, match="no setting is called 'never_set'"):
+        flags.get_flags("never_set")
+    with pytest.raises(EnvironmentProblem, match="FLAGS_check_nan_inf"):
+        flags.get_flags("FLAGS_check_nan_ifn")
+
+
+def test_a_flag_that_means_nothing_has_the_value_of_the_environment_or_none(monkeypatch):
+    monkeypatch.setenv("FLAGS_cudnn_exhaustive_search", "1")
+    assert flags.get_flags(["FLAGS_cudnn_exhaustive_search", "FLAGS_eager_delete_tensor_gb"]) == {
+        "FLAGS_cudnn_exhaustive_search": "1", "FLAGS_eager_delete_tensor_gb": None}

@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
+from building import from_scratch, parameter
 
 from fleet_mpi.program import fusion, plan
 from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.fusion import fuse_training
 from fleet_mpi.program.layers import loss, nn
 from fleet_mpi.program.layers.activation import relu
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.math import elementwise_add
 from fleet_mpi.program.layers.single_op import single_op
+from fleet_mpi.program.optimizers import paddle2, plain
 from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.liveness import live_ops
 from fleet_mpi.program.program import default_main_program, default_startup_program
@@ -162,3 +165,49 @@ def test_sums_of_any_stretching_give_what_two_ops_give(shape, axis):
     made = Executor().run(feed=given, fetch_list=[out])[0]
     stretched = given["y"].reshape(-1, 1, 1) if axis == 1 else given["y"]
     np.testing.assert_array_equal(made, np.maximum(given["image"] + stretched, 0))
+
+
+def gradient():
+    return data("g", [3], append_batch_size=False)
+
+
+def updated(make, steps=4, alone=False):
+    """{variable: value} after some steps of a new optimizer on a parameter of three numbers."""
+    with from_scratch():
+        make().apply_gradients([(parameter("w", [1.0, 2.0, 3.0]), gradient())])
+        executor = Executor()
+        executor.run(default_startup_program())
+        if alone:
+            default_main_program().global_block().ops[-1].attrs["scale"] += 1e-9  # no longer the optimizer's own
+        for step in range(steps):
+            executor.run(feed={"g": np.array([0.1, -0.2, 0.3], "float32") * step})
+        return {name: global_scope().array(name).copy() for name in global_scope().local_var_names()
+                if global_scope().array(name) is not None}
+
+
+@pytest.mark.parametrize("name, powers", (("Adam", 2), ("Adamax", 1), ("Lamb", 2)))
+def test_an_update_moves_its_beta_powers_on_in_its_own_call(name, powers):
+    with from_scratch():
+        getattr(plain, name)(0.1).apply_gradients([(parameter("w", [1.0, 2.0, 3.0]), gradient())])
+        ops = default_main_program().global_block().ops
+        assert [op.type for op in ops] == [name.lower()] + ["scale"] * powers
+        fused, = fuse_training(ops)
+        assert [slot for slot in fused.outputs if "Pow" in slot] == ["Beta1PowOut", "Beta2PowOut"][:powers]
+        assert not any("Pow" in slot for slot in ops[0].outputs)
+
+
+@pytest.mark.parametrize("name", ("Adam", "Adamax", "Lamb"))
+def test_the_bits_are_those_of_one_op_and_by_themselves_the_ops_are_right(name):
+    one_op = updated(lambda: getattr(paddle2, name)(0.1))
+    shown, alone = (updated(lambda: getattr(plain, name)(0.1), alone=alone) for alone in (False, True))
+    assert shown.keys() == one_op.keys() and all((shown[key] == one_op[key]).all() for key in shown)
+    for key in alone:
+        np.testing.assert_allclose(alone[key], one_op[key], rtol=1e-5)
+
+
+def test_a_power_that_others_read_in_between_is_left_to_its_op():
+    plain.Adamax(0.1).apply_gradients([(parameter("w", [1.0, 2.0, 3.0]), gradient())])
+    block = default_main_program().global_block()
+    block.create_var(name="seen", shape=[1], dtype="float32")
+    block._insert_op(1, "assign", {"X": ["w_beta1_pow_acc_0"]}, {"Out": ["seen"]}, {})
+    assert [op.type for op in fuse_training(block.ops)] == ["adamax", "assign", "scale"]

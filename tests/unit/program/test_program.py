@@ -105,10 +105,8 @@ def test_shapes_that_do_not_fit_name_the_op_and_the_line():
         apply("mul", {"X": x, "Y": w})
 
 
-def test_a_variable_has_no_truth_value():
-    with pytest.raises(ProgramError, match="layers.cond"):
-        if data("x", [1]):
-            pass
+def test_a_variable_is_true():
+    assert data("x", [2])
 
 
 def test_two_parameters_of_one_name_must_have_one_shape():

@@ -5,12 +5,19 @@ import math
 import numpy as np
 import pytest
 from building import data, mean, mul, parameter
+from checking import StandInPlace
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import schedules
+from fleet_mpi.program import schedule_fusion, schedules
 from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers.comparison import less_than
+from fleet_mpi.program.layers.control_flow import Switch, While
+from fleet_mpi.program.layers.math import increment
+from fleet_mpi.program.layers.tensor import assign, create_global_var, fill_constant
+from fleet_mpi.program.liveness import live_ops
 from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.schedule_fusion import fuse_schedules
 from fleet_mpi.program.scope import global_scope
 from fleet_mpi.program.types import Role
 
@@ -42,8 +49,8 @@ SCHEDULES = [
 ]
 
 
-def rates(variable, steps=STEPS):
-    executor = Executor()
+def rates(variable, steps=STEPS, place=None):
+    executor = Executor(place)
     executor.run(default_startup_program())
     return [float(executor.run(fetch_list=[variable])[0]) for _ in range(steps)]
 
@@ -55,6 +62,79 @@ def test_the_rate_of_every_step_equals_the_formula(name, arguments, formula):
     np.testing.assert_array_equal(found, [np.float32(formula(step)) for step in range(STEPS)])
 
 
+def each_schedule(test):
+    return pytest.mark.parametrize("name, arguments, formula", SCHEDULES,
+                                   ids=lambda value: None if callable(value) else str(value)[:40])(test)
+
+
+@each_schedule
+def test_its_ops_by_themselves_compute_it_in_float32(name, arguments, formula, monkeypatch):
+    monkeypatch.setattr(schedule_fusion, "MARK", "nobody's")
+    found = rates(getattr(schedules, name)(*arguments))
+    np.testing.assert_allclose(found, [formula(step) for step in range(STEPS)], rtol=2e-5)
+
+
+@each_schedule
+def test_on_a_device_nothing_passes_through_the_host(name, arguments, formula):
+    found = rates(getattr(schedules, name)(*arguments), 40, StandInPlace())
+    np.testing.assert_allclose(found, [formula(step) for step in range(40)], rtol=1e-6)
+
+
+@each_schedule
+def test_a_plan_has_one_op_for_the_counter_and_one_for_the_schedule(name, arguments, formula):
+    variable = getattr(schedules, name)(*arguments)
+    ops = fuse_schedules(live_ops(default_main_program(), [variable.name]), [variable.name])
+    assert [op.type for op in ops] == ["increment", "fused_schedule"]
+    assert ops[1].output("Out") == [variable.name]
+
+
+def test_a_schedule_within_a_case_of_a_script_keeps_its_bits():
+    """As scripts of the time wrote warm-up: a schedule made within a Switch, copied into a rate of their own."""
+    with default_main_program()._lr_schedule_guard():
+        rate = create_global_var([1], 0.0, "float32", persistable=True, name="scheduled")
+        step = schedules._decay_step_counter()
+        with Switch() as switch:
+            with switch.case(step < 3.0):
+                assign(step * 0.125, rate)
+            with switch.default():
+                assign(schedules.exponential_decay(0.5, 10, 0.7), rate)
+    assert rates(rate, 20) == [step * 0.125 if step < 3 else np.float32(0.5 * 0.7 ** (step / 10)) for step in range(20)]
+
+
+def test_a_rate_that_another_schedule_reads_is_the_float32_one():
+    first = schedules.exponential_decay(0.5, 10, 0.7)
+    second = schedules.cosine_decay(first, 1, 40)
+    executor = Executor()
+    executor.run(default_startup_program())
+    for step in range(20):
+        one, two = executor.run(fetch_list=[first, second])
+        assert one == np.float32(0.5 * 0.7 ** (step / 10))
+        assert two == np.float32(float(one[0]) * 0.5 * (math.cos(step * math.pi / 40) + 1))
+
+
+def test_what_lies_between_is_there_for_whom_it_is_fetched():
+    rate = schedules.exponential_decay(0.5, 10, 0.7, staircase=True)
+    periods = next(op for op in default_main_program().global_block().ops if op.type == "floor").output("Out")[0]
+    executor = Executor()
+    executor.run(default_startup_program())
+    found = [executor.run(fetch_list=[rate, periods]) for _ in range(15)]
+    assert [float(one[1]) for one in found] == [0.0] * 10 + [1.0] * 5
+    assert [one[0] for one in found] == [np.float32(0.5)] * 10 + [np.float32(0.35)] * 5
+
+
+def test_a_program_that_is_interpreted_has_the_same_bits():
+    rate = schedules.exponential_decay(0.5, 10, 0.7)
+    count = fill_constant([1], "int64", 0)
+    goes_on = less_than(count, fill_constant([1], "int64", 2))
+    with While(goes_on).block():
+        increment(count, 1, in_place=True)
+        less_than(count, fill_constant([1], "int64", 2), cond=goes_on)
+    executor = Executor()
+    executor.run(default_startup_program())
+    found = [executor.run(fetch_list=[rate, count]) for _ in range(20)]
+    assert [float(one) for one, _ in found] == [np.float32(0.5 * 0.7 ** (step / 10)) for step in range(20)]
+
+
 def test_warmup_leads_to_another_schedule():
     variable = schedules.linear_lr_warmup(schedules.exponential_decay(1.0, 1, 0.5), 3, 0.0, 0.3)
     np.testing.assert_allclose(rates(variable, 5), [0.0, 0.1, 0.2, 0.125, 0.0625], rtol=1e-6)
@@ -64,7 +144,10 @@ def test_schedules_share_one_counter_which_the_head_of_the_program_moves_on():
     schedules.exponential_decay(1.0, 1, 0.5)
     schedules.noam_decay(64, 10)
     ops = default_main_program().global_block().ops
-    assert [op.type for op in ops] == ["increment", "exponential_decay", "noam_decay"]
+    assert [op.type for op in ops] == [
+        "increment", "cast", "fill_constant", "elementwise_div", "fill_constant", "elementwise_pow", "fill_constant",
+        "elementwise_mul", "cast", "fill_constant", "elementwise_pow", "fill_constant", "elementwise_mul",
+        "elementwise_min", "fill_constant", "elementwise_mul"]
     assert {op.attrs["op_role"] for op in ops} == {int(Role.LRSched)}
     counter = default_main_program().global_block().var("@LR_DECAY_COUNTER@")
     assert counter.dtype == "int64" and counter.persistable

@@ -6,9 +6,19 @@ parameter; the states are replaced.
 
 import numpy as np
 
+from fleet_mpi.kernels import random
+
 
 def sgd(p, g, lr, s):
     return p - lr * g
+
+
+def dpsgd(p, g, lr, s, batch_size=0.999, sigma=1e-8, seed=0):
+    """The number that is added is drawn as everywhere: by counter, from the seed and the step."""
+    noise = np.empty(1, "float32")
+    random.normal.reference(noise, random.key_of(seed, "dpsgd"), int(s["Step"][0]), 0, 0.0, sigma)
+    s["Step"] = s["Step"] + 1
+    return p - lr * (g + float(noise[0]) / batch_size)
 
 
 def momentum(p, g, lr, s, mu=0.9, use_nesterov=False):

@@ -10,7 +10,7 @@ from fleet_mpi.program.clip import ClipByNorm
 from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
 from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer
-from fleet_mpi.program.regularizers import L2Decay
+from fleet_mpi.program.regularizers import L1Decay, L2Decay
 
 GRAD = "fc_0.w_0@GRAD"
 
@@ -51,3 +51,13 @@ def test_compression_within_merged_steps_is_refused():
 def test_compression_with_loss_scaling_is_refused():
     with pytest.raises(NotBuilt, match="with loss scaling"):
         build(wide, decorate(DGCMomentumOptimizer(0.1, 0.9, 0)), None, 2)
+
+
+@pytest.mark.parametrize("decay", (None, L2Decay(0.1), L1Decay(0.01)), ids=("no decay", "l2", "l1"))
+@pytest.mark.parametrize("workers, nesterov", ((2, False), (3, False), (3, True)))
+def test_before_the_ramp_up_the_bits_are_those_of_plain_momentum(workers, nesterov, decay):
+    def trained(**switches):
+        job = build(wide, Momentum(0.1, 0.9, use_nesterov=nesterov, regularization=decay), strategy(**switches), workers)
+        return train(job, batches(5, workers))[0][0].values(job)
+    assert same(trained(dgc=True, dgc_configs={"rampup_begin_step": 5}), trained())
+    assert not same(trained(dgc=True, dgc_configs={"rampup_begin_step": 4}), trained())

@@ -171,3 +171,18 @@ def test_the_rewritten_program_computes_the_same(steps):
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
     assert session.pulls <= lookups
+
+
+def test_losses_that_choose_rows_keep_them_for_their_gradients():
+    x, label = fluid.layers.data("x", [WIDTH]), fluid.layers.data("label", [1], dtype="int64")
+    costs = [fluid.layers.nce(x, label, HEIGHT, is_sparse=True, param_attr="big"),
+             fluid.layers.hsigmoid(x, label, HEIGHT, is_sparse=True, param_attr="small")]
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.sum(costs)))
+    program = fluid.default_main_program()
+    replace_lookups(program, ["big", "small"])
+    by_type = {op.type: op for op in program.global_block().ops}
+    for kind, weight, chosen in (("nce", "Weight", 11), ("hierarchical_sigmoid", "W", 5)):
+        forward, backward = by_type[kind], by_type[kind + "_grad"]
+        assert forward.input(weight) and not backward.input(weight)
+        assert forward.output("Rows") == backward.input("Rows")
+        assert program.global_block().var(forward.output("Rows")[0]).shape == (-1, chosen, WIDTH)

@@ -35,7 +35,7 @@ def read():
     return Updates(fluid.default_main_program().clone())
 
 
-@pytest.mark.parametrize("rule", sorted({*RULES} - {"dgc_momentum"}))
+@pytest.mark.parametrize("rule", sorted({*RULES} - {"dgc_momentum", "dpsgd"}))
 def test_b38_every_optimizer_has_a_recipe_with_its_settings_and_all_its_states(network, rule):
     LEARNING[rule]().minimize(network())
     updates = read()
@@ -46,6 +46,14 @@ def test_b38_every_optimizer_has_a_recipe_with_its_settings_and_all_its_states(n
     assert [state for state, _ in recipe.states] == [state.name for state in RULES[rule].states]
     assert all(updates.block.var(name).persistable for _, name in recipe.states)
     assert updates.gradients == {"b": "b@GRAD", "v": "v@GRAD", "w": "w@GRAD"}
+
+
+def test_differential_privacy_is_a_norm_bound_and_a_rule_with_a_seed_of_each_parameter(network):
+    optimizer.Dpsgd(0.1, clip=0.5, batch_size=8.0, sigma=2.0).minimize(network())
+    recipes = read().recipes
+    assert all((recipe.rule, recipe.steps) == ("dpsgd", (BoundNorm(0.5),)) for recipe in recipes.values())
+    seeds = {dict(recipe.hypers)["seed"] for recipe in recipes.values()}
+    assert len(seeds) == 3 and dict(recipes["w"].hypers)["sigma"] == 2.0
 
 
 def test_decay_is_read_with_its_kind_and_coefficient(network):
@@ -139,9 +147,10 @@ def test_a_table_of_rates_is_the_servers_own(network):
 
 # ---------------------------------------------------------------------- what is refused
 
-def test_a_program_without_updates_is_refused(network):
-    network()
-    with pytest.raises(UsageError, match="no update op was found in the program: call minimize before transpiling"):
+def test_a_program_that_was_transpiled_before_is_refused(network):
+    optimizer.SGD(0.1).minimize(network())
+    fluid.DistributeTranspiler().transpile(0, pservers="a:1", trainers=1)
+    with pytest.raises(UsageError, match="no update op was found in the program: it was transpiled before"):
         read()
 
 
@@ -191,3 +200,10 @@ def test_loss_scaling_is_refused(network):
     fluid.contrib.mixed_precision.decorate(optimizer.SGD(0.1), use_dynamic_loss_scaling=True).minimize(network())
     with pytest.raises(NotBuilt, match="loss scaling"):
         read()
+
+
+def test_a_setting_that_is_a_variable_is_refused_with_servers(network, transpiled):
+    beta = fluid.layers.create_global_var([1], 0.9, "float32", persistable=True)
+    fluid.optimizer.Adam(0.1, beta1=beta).minimize(network())
+    with pytest.raises(NotBuilt, match="that are variables are not built with servers; give numbers"):
+        transpiled()

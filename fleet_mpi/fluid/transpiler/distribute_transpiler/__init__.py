@@ -5,4 +5,5 @@ from fleet_mpi.fluid.transpiler.distribute_transpiler import distributed_strateg
 from fleet_mpi.transpile.distribute_transpiler import (DistributeTranspiler, DistributeTranspilerConfig,
                                                        ServerRuntimeConfig)
 
-__getattr__ = _missing_name("paddle.fluid.transpiler.distribute_transpiler", globals())
+__getattr__ = _missing_name("paddle.fluid.transpiler.distribute_transpiler", globals(), {
+    "DistributedMode": "fleet_mpi.fleet.transpiler_strategies:DistributedMode"})

@@ -4,7 +4,7 @@ from fleet_mpi.data.distributed_datasets import InMemoryDataset, QueueDataset
 from fleet_mpi.data.multislot import MultiSlotDataGenerator, MultiSlotStringDataGenerator
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fleet.paddle2 import Fleet2 as Fleet
-from fleet_mpi.fleet.paddle2 import Util as UtilBase
+from fleet_mpi.fleet.together import Util as UtilBase
 from fleet_mpi.fleet.paddle2 import paddle_fleet as _fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker, Role
 from fleet_mpi.fleet.role_makers import UserDefinedRoleMaker2 as UserDefinedRoleMaker
@@ -42,8 +42,14 @@ set_lr = _fleet.set_lr
 get_lr = _fleet.get_lr
 amp_init = _fleet.amp_init
 _final_strategy = _fleet._final_strategy
+_get_applied_meta_list = _fleet._get_applied_meta_list
+_get_applied_graph_list = _fleet._get_applied_graph_list
+world_size = _fleet.world_size
+save = _fleet.save
+load_model = _fleet.load_model
+fleet = _fleet
 
-_refuse = _missing_name("paddle.distributed.fleet", globals())
+_refuse = _missing_name("paddle.distributed.fleet", globals(), {"runtime": "fleet_mpi.paddle.distributed.fleet.runtime"})
 
 
 def __getattr__(name):

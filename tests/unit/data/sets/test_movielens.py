@@ -62,3 +62,10 @@ def test_age_and_film_foretell_the_stand_ins_ratings(data_home):
     errors = [sample[-1][0] - np.mean(seen.get((sample[2], sample[4]), mean)) for sample in test]
     spread = np.var([sample[-1][0] for sample in test])
     assert np.mean(np.square(errors)) < 0.5 * spread
+
+
+def test_the_ids_of_the_stand_in_are_as_large_as_the_originals(data_home):
+    assert (movielens.max_user_id(), movielens.max_movie_id(), movielens.max_job_id()) == (6040, 3952, 20)
+    assert (len(movielens.movie_info()), len(movielens.get_movie_title_dict())) == (3883, 5174)
+    samples = list(movielens.train(test_ratio=0.0)())
+    assert max(sample[0] for sample in samples) == 6040 and max(sample[4] for sample in samples) == 3952

@@ -75,11 +75,20 @@ def test_branches_may_be_for_their_effect_alone():
 
 @pytest.mark.parametrize("true_fn, false_fn, text", [
     (lambda: fill_constant([1], "float32", 1.0), None, "nothing"),
-    (lambda: [fill_constant([1], "float32", 1.0)] * 2, lambda: [fill_constant([1], "float32", 1.0)], "2 values"),
-    (lambda: fill_constant([1], "float32", 1.0), lambda: fill_constant([1], "int64", 1), "int64")])
+    (lambda: [fill_constant([1], "float32", 1.0)] * 2, lambda: [fill_constant([1], "float32", 1.0)], "2 values")])
 def test_branches_must_agree(true_fn, false_fn, text):
     with pytest.raises(UsageError, match=text):
         layers.cond(below(x_fed(), 1.0), true_fn, false_fn)
+
+
+def test_branches_may_differ_in_shape_and_element_type():
+    x = x_fed()
+    one, two = layers.cond(below(x, 1.0), lambda: (fill_constant([1, 2], "int32", 1), fill_constant([2, 3], "bool", True)),
+                           lambda: (fill_constant([3, 4], "float32", 3.5), fill_constant([4, 5], "int64", 2)))
+    for value, kinds in ((0.0, [("int32", (1, 2)), ("bool", (2, 3))]), (5.0, [("float32", (3, 4)), ("int64", (4, 5))])):
+        found = Executor().run(feed={"x": np.array([value], "float32")}, fetch_list=[one, two])
+        assert [(got.dtype.name, got.shape) for got in found] == kinds
+        assert float(found[0].max()) == (1 if value == 0.0 else 3.5)
 
 
 def test_a_list_of_conditions():

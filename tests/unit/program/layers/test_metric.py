@@ -74,3 +74,11 @@ def test_accuracy_of_a_single_column_is_the_share_of_label_0():
     feed = batches(1, 1)[0]
     share = Executor().run(feed=feed, fetch_list=[metric.accuracy(p, label)])[0]
     assert share[0] == pytest.approx((feed["label"] == 0).mean())
+
+
+def test_mean_iou_gives_the_mean_and_counts_by_class():
+    found = metric.mean_iou(data("guess", [3], dtype="int64"), data("label", [3], dtype="int64"), 3)
+    mean, wrong, correct = Executor().run(feed={"guess": np.array([[0, 1, 1]]), "label": np.array([[0, 1, 2]])},
+                                          fetch_list=list(found))
+    assert wrong.tolist() == [0, 1, 1] and correct.tolist() == [1, 1, 0]
+    assert mean.item() == pytest.approx((1 + 0.5 + 0) / 3)

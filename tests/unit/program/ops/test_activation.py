@@ -58,6 +58,7 @@ TABLE = [
     ("sinh", {}, math.sinh),
     ("cosh", {}, math.cosh),
     ("erf", {}, math.erf),
+    ("mish", {}, lambda x: x * math.tanh(math.log1p(math.exp(x)))),
     ("softsign", {}, lambda x: x / (1 + abs(x))),
     ("relu6", {"threshold": 1.5}, lambda x: min(max(x, 0.0), 1.5)),
     ("brelu", {"t_min": -0.7, "t_max": 1.1}, lambda x: min(max(x, -0.7), 1.1)),

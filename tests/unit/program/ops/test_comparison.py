@@ -51,5 +51,10 @@ CASES += [Case(name, {"X": x}, expect=answer(want), note=str(want)) for name, x,
     ("is_empty", PLAIN, False), ("is_empty", np.zeros((0, 3)), True)]]
 CASES += [Case("equal_all", {"X": PLAIN, "Y": y}, expect=answer(want)) for y, want in [
     (PLAIN, True), (PLAIN + [0, 1], False), (PLAIN[:1], False)]]
+CASES += [Case("allclose", {"Input": one, "Other": other}, attrs, answer(np.allclose(one, other, **attrs)), note=str(i))
+          for i, (one, other, attrs) in enumerate([
+              (PLAIN, PLAIN * (1 + 1e-6), {}), (PLAIN, PLAIN * 1.1, {}), (PLAIN, PLAIN * 1.1, {"rtol": 0.2}), (ODD, ODD, {}),
+              (ODD, ODD, {"equal_nan": True}), (PLAIN, PLAIN + 0.5, {"rtol": 0.0, "atol": 0.6}),
+              (PLAIN, PLAIN + np.inf, {})])]
 
 test_forward, test_device = checks(CASES, widen=(False,))

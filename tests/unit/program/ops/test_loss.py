@@ -83,7 +83,30 @@ CASES = [
          ((2, 2), np.array([[1.0, -1.0], [0.0, -1.0]]), {"ignore_index": -1, "normalize": True}),
          ((2,), np.array([-1.0, -1.0]), {"ignore_index": -1, "normalize": True}))]
 
+
+
+def of_two(inputs, attrs):
+    """Cross entropy with the click and, if the label says so, with the teacher's score."""
+    found = []
+    for x, label in zip(inputs["X"].ravel().tolist(), inputs["Label"].ravel().tolist()):
+        clicked = label == -1 or label >= 1
+        targets = [float(clicked)] + ([] if label < 0 else [label - clicked])
+        share = 1 / (1 + math.exp(-x))
+        found.append(sum(-z * math.log(share) - (1 - z) * math.log(1 - share) for z in targets))
+    return {"Y": np.array(found).reshape(-1, 1)}
+
+
+CASES.append(Case("teacher_student_sigmoid_loss", {
+    "X": rng.normal(size=(6, 1)), "Label": np.array([[-2.0], [-1.0], [0.0], [0.25], [1.0], [1.625]])}, {}, of_two,
+    grads="X", by="Y"))
 test_forward, test_gradient, test_device = checks(CASES, widen=(True, False))
+
+
+def test_a_student_beyond_the_bounds_gets_no_gradient():
+    built = Built(Case("teacher_student_sigmoid_loss", {"X": np.array([[16.0], [-16.0], [3.0]]),
+                                                        "Label": np.zeros((3, 1))}, {}, of_two, "X", "Y"), with_grad=True)
+    assert (built.run(built.gradients)[0] != 0).ravel().tolist() == [False, False, True]
+
 
 
 def test_the_gradient_of_a_soft_label_of_zero_at_a_probability_of_zero_is_zero():

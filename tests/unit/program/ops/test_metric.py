@@ -64,7 +64,32 @@ CASES = [
     auc_case(8, 3, 2, 8), auc_case(8, 0, 2, positive=0.0), auc_case(8, 2, 2, positive=1.0),
 ]
 
+
+
+def overlaps(inputs, attrs):
+    """Class by class: where both say it, and where only one does."""
+    guess, label = inputs["Predictions"].ravel(), inputs["Labels"].ravel()
+    both = [((guess == c) & (label == c)).sum() for c in range(attrs["num_classes"])]
+    one = [((guess == c) ^ (label == c)).sum() for c in range(attrs["num_classes"])]
+    correct, wrong = np.array(both) + sum(inputs.get("InCorrects", [0])), np.array(one) + sum(inputs.get("InWrongs", [0]))
+    shares = [c / (c + w) for c, w in zip(correct, wrong) if c + w]
+    return {"OutMeanIou": np.array([np.mean(shares) if shares else 0.0]), "OutWrong": wrong, "OutCorrect": correct}
+
+
+MAPS = {"Predictions": rng.integers(0, 4, (2, 3, 5)), "Labels": rng.integers(0, 4, (2, 3, 5))}
+CASES += [Case("mean_iou", MAPS, {"num_classes": 6}, overlaps),
+          Case("mean_iou", {**MAPS, "InWrongs": [np.arange(4, dtype=np.int32)],
+                            "InCorrects": [np.ones(4, np.int32), np.ones(4, np.int32)]}, {"num_classes": 4}, overlaps,
+               note="on top of others")]
+
 test_forward, test_device = checks(CASES)
+
+
+def test_a_class_beyond_the_others_is_refused():
+    with pytest.raises(ProgramError, match="outside the predicted classes of 3 rows"):
+        Built(Case("mean_iou", {"Predictions": np.array([0, 3]), "Labels": np.array([0, 1])}, {"num_classes": 3},
+                   {"OutMeanIou": np.zeros(1), "OutWrong": np.zeros(3), "OutCorrect": np.zeros(3)})).run(
+            ["OutMeanIou_out_0"])
 
 
 def test_a_prediction_outside_0_to_1_is_a_sentence():

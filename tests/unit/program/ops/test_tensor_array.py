@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 from checking import StandInPlace
 
-from fleet_mpi.errors import NotBuilt, ProgramError
-from fleet_mpi.program.backward import append_backward
+from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers.comparison import less_than
 from fleet_mpi.program.layers.control_flow import While
 from fleet_mpi.program.layers.data import data, static_data
-from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.math import increment, scale
-from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_length, array_read, array_write, create_array
 from fleet_mpi.program.scope import create_lod_tensor
@@ -56,10 +53,3 @@ def test_a_place_without_a_tensor_is_an_error(place):
     found = array_read(steps, number(place))
     with pytest.raises(ProgramError, match=f"no tensor at position {place}; it holds 3"):
         Executor().run(feed={"x": np.zeros(1, "float32")}, fetch_list=[found])
-
-
-def test_gradients_do_not_vanish_in_arrays_unsaid():
-    out = fc(data("x", [2]), 1)
-    found = array_read(array_write(out, number(0)), number(0))
-    with pytest.raises(NotBuilt, match="tensor array"):
-        append_backward(mean(found))

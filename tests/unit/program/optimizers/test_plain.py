@@ -11,7 +11,13 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.clip import ClipByNorm, ClipByValue
 from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.initializers import Constant
+from fleet_mpi.program.layers.data import static_data
+from fleet_mpi.program.layers.math import matmul_v2
+from fleet_mpi.program.layers.reduction import reduce_sum
+from fleet_mpi.program.layers.tensor import create_parameter
 from fleet_mpi.program.optimizers import compressed, paddle2, plain
+from fleet_mpi.program.optimizers.base import persistable
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.regularizers import L1Decay, L2Decay
 from fleet_mpi.program.scope import global_scope
@@ -150,13 +156,41 @@ def test_names_can_be_excused_from_decay():
             (plain.AdamW(apply_decay_param_fun=lambda name: name != "b"), "coeff", 0.01),
             (plain.LarsMomentum(0.1, 0.9, exclude_from_weight_decay=["b"]), "lars_weight_decay", 0.0005)):
         pairs = [(parameter(name, START), data("g", [6, 3])) for name in ("w", "b")]
-        b, w = optimizer.apply_gradients(pairs)
+        b, w = optimizer.apply_gradients(pairs)[:2]
         assert (b.attr(attribute), w.attr(attribute)) == (0.0, plain_value)
 
 
-def test_a_variable_cannot_stand_for_a_setting():
-    with pytest.raises(UsageError, match="beta1 must be a number"):
-        plain.Adam(beta1=data("beta", [1]))
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "rows"])
+@pytest.mark.parametrize("name, setting, value, more", (
+    ("Adam", "beta1", 0.9, {}), ("Adam", "beta2", 0.999, {}), ("Adam", "epsilon", 0.01, {}), ("Lamb", "beta1", 0.9, {}),
+    ("Momentum", "momentum", 0.8, {}), ("RMSProp", "rho", 0.9, {"momentum": 0.4})))
+def test_a_setting_may_be_a_variable(name, setting, value, more, is_sparse):
+    def by_variable():
+        return getattr(plain, name)(RATE, **more, **{setting: persistable(setting, [1], "float32", value)})
+    found = train(by_variable, is_sparse)
+    numbers = train(lambda: getattr(plain, name)(RATE, **more, **{setting: value}), is_sparse)
+    for got, want in zip(found, numbers, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+def test_a_setting_that_is_a_variable_is_read_at_every_step():
+    grad = data("g", [6, 3])
+    optimizer = plain.Momentum(RATE, persistable("mu", [1], "float32", 0.0))
+    op, = optimizer.apply_gradients([(parameter("w", START), grad)])
+    assert op.input("MuTensor") == ["mu"]
+    executor, want, velocity = Executor(), START.astype(float), 0.0
+    executor.run(default_startup_program())
+    for mu, now in zip((0.5, 0.9, 0.0, 0.3), GRADS, strict=True):
+        global_scope().array("mu")[:] = mu
+        executor.run(feed={"g": now})
+        velocity = mu * velocity + now.astype(float)
+        want = want - RATE * velocity
+        np.testing.assert_allclose(global_scope().array("w"), want, rtol=1e-5)
+
+
+def test_a_variable_cannot_stand_for_a_setting_that_is_no_number():
+    with pytest.raises(UsageError, match="Adam: lazy_mode must be given as Python values, got the variable 'lazy'"):
+        plain.Adam(lazy_mode=data("lazy", [1]))
 
 
 def test_dgc_compresses_large_dense_parameters_only():
@@ -194,3 +228,21 @@ def test_dgc_clips_by_norm_only_and_shares_the_norm_out():
         compressed.DGCMomentumOptimizer(RATE, 0.9, 0, grad_clip=ClipByValue(1.0))
     with pytest.raises(UsageError, match="num_trainers"):
         compressed.DGCMomentumOptimizer(RATE, 0.9, 0, grad_clip=ClipByNorm(1.0))
+
+
+def test_differential_privacy_clips_the_gradient_and_adds_one_number_drawn_anew():
+    x = static_data("x", [None, 2])
+    weight = create_parameter([2, 3], "float32", name="weight", default_initializer=Constant(0.0))
+    loss = reduce_sum(matmul_v2(x, weight))
+    plain.Dpsgd(1.0, clip=0.5, batch_size=2.0, sigma=0.1).minimize(loss)
+    executor = Executor()
+    executor.run(default_startup_program())
+    feed, clipped = {"x": np.array([[3, 4]], "float32")}, np.array([[3] * 3, [4] * 3]) / np.sqrt(75) * 0.5
+    before, added = np.zeros((2, 3)), []
+    for _ in range(20):
+        after, = executor.run(feed=feed, fetch_list=[weight])
+        noise = before - after - clipped
+        np.testing.assert_allclose(noise, noise[0, 0], atol=1e-5)
+        added.append(noise[0, 0])
+        before = after
+    assert len(set(added)) == 20 and 0.02 < np.std(added) < 0.1

@@ -1,0 +1,57 @@
+"""The fleet of 1.x with pslib's servers: tables of rows; models are saved and loaded whole.
+
+What concerns single tables by number, or a server's uncommitted updates, is refused with a sentence.
+"""
+
+import contextlib
+
+from fleet_mpi.checkpoint.saving import load_persistables
+from fleet_mpi.errors import not_built
+from fleet_mpi.fleet.facade import Fleet
+from fleet_mpi.fleet.optimizer import PSLibOptimizer
+
+_BY_NUMBER = "tables have no numbers here; save_persistables and load_model take all variables, io.save_vars some of them"
+_SHADOW = "servers keep no uncommitted updates; save with save_persistables, and load an older folder to go back"
+_FIXED = "tables on servers have a fixed size, so there are no rows to drop; tables that grow are not built yet"
+
+
+class PSLibFleet(Fleet):
+    """1.x training with pslib's servers: tables of rows that grow."""
+
+    optimizer_class = PSLibOptimizer
+    _opt_info = _fleet_ptr = None  # of the original's own servers
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer with pslib's dictionary of table settings, which mean nothing to one process."""
+        return super().distributed_optimizer(optimizer, dict(strategy or {}))
+
+    def _set_client_communication_config(self, request_timeout_ms, connect_timeout_ms, max_retry):
+        """Time-outs of requests to servers: one process makes none."""
+
+    def save_model(self, model_dir=None, **kwargs):
+        """Save all that was trained into a folder; ``mode`` (whole, or what changed) makes no difference."""
+        self.save_persistables(None, model_dir)
+
+    def load_model(self, model_dir=None, **kwargs):
+        """Load what ``save_model`` wrote."""
+        load_persistables(None, model_dir, self._program())
+
+    load_one_table = not_built("fleet.load_one_table", _BY_NUMBER)
+    save_one_table = not_built("fleet.save_one_table", _BY_NUMBER)
+    clear_one_table = not_built("fleet.clear_one_table", _BY_NUMBER)
+    print_table_stat = not_built("fleet.print_table_stat", _BY_NUMBER)
+    clear_model = not_built("fleet.clear_model", "run the startup program again instead")
+    confirm = not_built("fleet.confirm", _SHADOW)
+    revert = not_built("fleet.revert", _SHADOW)
+    shrink_sparse_table = not_built("fleet.shrink_sparse_table", _FIXED)
+    shrink_dense_table = not_built("fleet.shrink_dense_table", _FIXED)
+    save_cache_model = not_built("fleet.save_cache_model", "there is no cache of tables to save; take save_model")
+
+
+@contextlib.contextmanager
+def fleet_embedding(click_name, scale_sparse_grad=True):
+    """Embeddings within the block are plain ones: their rows are kept without counts of shows and clicks."""
+    yield
+
+
+pslib_fleet = PSLibFleet()

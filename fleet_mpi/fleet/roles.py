@@ -1,0 +1,210 @@
+"""Roles of a job's processes, and what every role maker can do once it knows its own.
+
+Where a role comes from is ``role_makers``' business.
+"""
+
+import enum
+
+from fleet_mpi import cluster, notices
+from fleet_mpi.errors import EnvironmentProblem
+
+
+class Role(enum.IntEnum):
+    """What a process does."""
+
+    WORKER = 1
+    SERVER = 2
+    HETER_WORKER = 3
+    ALL = 4
+
+
+def roles_for(size, servers=0, ratio=""):
+    """(role, index) of every rank of a world, where MPI gives the roles.
+
+    Even ranks serve and odd ones work; a world of one is a worker that keeps its parameters itself. With
+    ``servers`` that many first ranks serve; with a ``ratio`` such as "1:3" each four ranks have one server,
+    their first; with "0:1" none serves.
+    """
+    if size == 1:
+        return [(Role.WORKER, 0)]
+    if servers and ratio:
+        raise EnvironmentProblem("FLEET_MPI_SERVERS and FLEET_MPI_SERVER_RATIO are both set: give one of them")
+    if not 0 <= servers < size:
+        raise EnvironmentProblem(f"FLEET_MPI_SERVERS={servers}: expected 1 to {size - 1} of {size} ranks to serve, so that "
+                                 f"at least one works")
+    serving, working = (servers, size) if servers else _ratio(ratio or "1:1")
+    roles, counts = [], {Role.SERVER: 0, Role.WORKER: 0}
+    for rank in range(size):
+        role = Role.SERVER if rank % (serving + working) < serving else Role.WORKER
+        roles.append((role, counts[role]))
+        counts[role] += 1
+    if not counts[Role.WORKER]:
+        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={ratio!r}: with {size} ranks none is left to work; start more")
+    return roles
+
+
+def _ratio(text):
+    servers, _, workers = text.partition(":")
+    if not (servers.strip().isdecimal() and workers.strip().isdecimal() and int(workers)):
+        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={text!r}: expected servers:workers, such as 1:3, or 0:1 for no "
+                                 f"servers")
+    return int(servers), int(workers)
+
+
+class RoleMaker:
+    """Base: role, index, and the lists of workers and servers. Getters are ready at once."""
+
+    def __init__(self, role=Role.WORKER, index=0, workers=1, worker_endpoints=(), server_endpoints=()):
+        self._role = Role(role)
+        self._index = int(index)
+        self._workers = int(workers)
+        self._servers = len(server_endpoints)
+        self._worker_endpoints = list(worker_endpoints)
+        self._server_endpoints = list(server_endpoints)
+        self._cluster = None
+
+    def generate_role(self):
+        """Collective: join the job; every rank comes here once. May be called any number of times."""
+        if self._cluster is None:
+            own = self._server_endpoints if self.is_server() else self._worker_endpoints
+            self._cluster = cluster.join(
+                "server" if self.is_server() else "worker", self._index,
+                own[self._index] if self._index < len(own) else "", self._workers, self._server_endpoints or self._servers)
+
+    def is_worker(self):
+        """Whether this process trains."""
+        return self._role == Role.WORKER
+
+    def is_server(self):
+        """Whether this process keeps parameters."""
+        return self._role == Role.SERVER
+
+    def is_first_worker(self):
+        """Whether this is worker 0."""
+        return self.is_worker() and self._index == 0
+
+    def worker_num(self):
+        """How many workers the job has, on every rank."""
+        return self._workers
+
+    def server_num(self):
+        """How many servers the job has, on every rank."""
+        return self._servers
+
+    def worker_index(self):
+        """The number of this worker."""
+        return self._index
+
+    def server_index(self):
+        """The number of this server."""
+        return self._index
+
+    def role_id(self):
+        """The number of this process among those of its role."""
+        return self._index
+
+    def get_trainer_endpoints(self):
+        """The workers' labels."""
+        return self._labels(self._worker_endpoints, "workers")
+
+    def get_pserver_endpoints(self):
+        """The servers' labels."""
+        return self._labels(self._server_endpoints, "servers")
+
+    def _labels(self, given, group):
+        """The labels given, else those that the ranks told each other."""
+        return list(given) or [member.endpoint for member in getattr(self._cluster, group, ()) if self._cluster.size > 1]
+
+    def to_string(self):
+        """One line for people."""
+        return (f"role: {self._role.name}, index: {self._index}, workers: {self._workers} "
+                f"{self.get_trainer_endpoints()}, servers: {self._servers} {self.get_pserver_endpoints()}")
+
+    def all_gather(self, value):
+        """Collective: the values of all processes, workers first, then servers."""
+        return self._together().all_gather(value, "all")
+
+    def all_reduce_worker(self, input, output, mode="sum"):
+        """Collective, workers: combine their arrays into ``output``; a server has no part in it."""
+        if self._has_part("all_reduce_worker", "worker"):
+            output[...] = self._together().all_reduce(input, mode, "worker")
+
+    def barrier_worker(self):
+        """Collective, workers: wait for all of them; a server has no part in it."""
+        self._barrier("worker")
+
+    def barrier_all(self):
+        """Collective: wait for all processes."""
+        self._barrier("all")
+
+    def _all_reduce(self, input, mode="sum", comm_world="worker"):
+        return self._together().all_reduce(input, mode, comm_world)
+
+    def _all_gather(self, value, comm_world="worker"):
+        return self._together().all_gather(value, comm_world)
+
+    def _barrier(self, comm_world="worker"):
+        if self._has_part("a barrier", comm_world):
+            self._together().barrier(comm_world)
+
+    def _barrier_server(self):
+        if self.is_server():
+            self._barrier("server")
+
+    def _worker_gather(self, value):
+        return self._all_gather(value, "worker") if self.is_worker() else None
+
+    def _together(self):
+        self.generate_role()
+        return self._cluster
+
+    def _has_part(self, what, group):
+        """Whether this process belongs to the group; said once where it does not, as the original says it."""
+        if group == "all" or self._together().size == 1 or group == self._cluster.role:
+            return True
+        notices.once((what, group), f"{what} among the {group}s means nothing to {self._cluster.me}")
+        return False
+
+    def _finalize(self):
+        """Nothing: MPI ends with the process, after all messages."""
+
+    _is_worker, _is_server, _is_first_worker = is_worker, is_server, is_first_worker
+    _worker_num, _server_num, _worker_index, _server_index = worker_num, server_num, worker_index, server_index
+    _get_trainer_endpoints, _get_pserver_endpoints = get_trainer_endpoints, get_pserver_endpoints
+    _generate_role, _barrier_worker, _barrier_all = generate_role, barrier_worker, barrier_all
+    _role_id = role_id
+
+    def _node_num(self):
+        """How many machines the job's processes are on."""
+        job = self._together()
+        return len({member.host for member in (*job.workers, *job.servers)})
+
+    def _heter_worker_num(self):
+        """None: all workers are alike."""
+        return 0
+
+    def _is_heter_worker(self):
+        """Never: all workers are alike."""
+        return False
+
+    def _is_non_distributed(self):
+        """Whether this process is the whole job."""
+        return self._together().size == 1
+
+    def _get_rank(self):
+        """The rank of this process in MPI's world."""
+        return cluster.world().rank
+
+    def _get_size(self):
+        """How many processes the job has."""
+        return cluster.world().size
+
+    def get_local_endpoint(self):
+        """The label of this process; empty where it has none."""
+        labels = self.get_pserver_endpoints() if self.is_server() else self.get_trainer_endpoints()
+        return labels[self._index] if self._index < len(labels) else ""
+
+    @property
+    def _node_type_comm(self):
+        """The communicator of the processes with this role; None where there is only one."""
+        return self._together().role_comm

@@ -1,0 +1,77 @@
+"""``fleet.util`` of 2.x: what the workers, the servers or all processes do together, file shards, saved programs."""
+
+import numpy as np
+
+from fleet_mpi import notices
+from fleet_mpi.errors import UsageError
+from fleet_mpi.fleet import saved_programs
+from fleet_mpi.fleet.facade import file_shard
+
+
+class Util:
+    """Works with the role of a fleet, or with the one given to ``_set_role_maker``."""
+
+    def __init__(self, fleet=None):
+        self._fleet = fleet
+        self._role_maker = self._strategy = self._file_system = None
+
+    @property
+    def role(self):
+        """The role maker to work with."""
+        if self._role_maker is None and self._fleet is None:
+            raise UsageError("UtilBase: call _set_role_maker(role) first, or take fleet.util after fleet.init()")
+        return self._role_maker or self._fleet.role
+
+    def all_reduce(self, input, mode="sum", comm_world="worker"):
+        """Collective: the arrays of the workers (or "server", "all") combined, in the shape of the input."""
+        return np.array(self.role._all_reduce(np.asarray(input), mode, _domain(comm_world)))
+
+    def all_gather(self, input, comm_world="worker"):
+        """Collective: the values of the workers (or "server"; "all": workers, then servers), in their order."""
+        return self.role._all_gather(input, _domain(comm_world))
+
+    def barrier(self, comm_world="worker"):
+        """Collective: wait for all workers (or "server", "all")."""
+        self.role._barrier(_domain(comm_world))
+
+    def get_file_shard(self, files):
+        """This worker's files, as ``split_files``."""
+        return file_shard(files, self.role.worker_index(), self.role.worker_num())
+
+    def print_on_rank(self, message, rank_id):
+        """Log a message on one worker."""
+        if self.role.is_worker() and self.role.worker_index() == rank_id:
+            notices.log().info("%s", message)
+
+    def _set_role_maker(self, role_maker):
+        self._role_maker = role_maker
+
+    def _set_strategy(self, strategy):
+        self._strategy = strategy
+
+    def _set_file_system(self, fs_client):
+        self._file_system = fs_client
+
+    _load_program = staticmethod(saved_programs.load_program)
+    _save_program = staticmethod(saved_programs.save_program)
+    _program_type_trans = staticmethod(saved_programs.program_type_trans)
+    _visualize_graphviz = staticmethod(saved_programs.draw_from_program)
+    _proto_check = staticmethod(saved_programs.check_two_programs)
+    _params_check = staticmethod(saved_programs.check_vars_and_dump)
+
+
+class UtilFactory:
+    """Makes a Util from the dictionary of a job's parts."""
+
+    def _create_util(self, context=None):
+        made = Util()
+        if context:
+            made._set_role_maker(context.get("role_maker"))
+            made._set_strategy(context.get("valid_strategy"))
+        return made
+
+
+def _domain(name):
+    if name not in ("worker", "server", "all"):
+        raise UsageError(f"comm_world: expected worker, server or all, got {name!r}")
+    return name

@@ -1,0 +1,6 @@
+"""``paddle.distributed.fleet.utils.http_server``: keys and values by HTTP, on this machine only."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.fleet.key_value_server import KVHandler, KVHTTPServer, KVServer
+
+__getattr__ = _missing_name("paddle.distributed.fleet.utils.http_server", globals())

@@ -1,0 +1,6 @@
+"""``paddle.distribution``: probability distributions."""
+
+from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.program.layers.distributions import Categorical, Distribution, Normal, Uniform
+
+__getattr__ = _missing_name("paddle.distribution", globals())

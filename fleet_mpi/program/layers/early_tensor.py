@@ -1,0 +1,42 @@
+"""Layers with the argument lists that 1.7 and 1.8 gave their first ``paddle.tensor``: ``out``, ``device``, ``dims``."""
+
+from fleet_mpi.program.layers import manipulation, tensor
+from fleet_mpi.program.layers.comparison import equal
+
+
+def flip(input, dims, name=None):
+    """Back to front along some dimensions."""
+    return manipulation.flip(input, dims, name)
+
+
+def elementwise_equal(x, y, axis=-1, name=None):
+    """x == y, element by element."""
+    return equal(x, y)
+
+
+def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """One value everywhere, written to ``out`` where that is given."""
+    made = tensor.fill_constant(shape, dtype or "float32", fill_value, out=out, name=name)
+    made.stop_gradient = stop_gradient
+    return made
+
+
+def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """One value everywhere, in the shape of ``input``."""
+    made = tensor.full_like(input, fill_value, dtype, out, name)
+    made.stop_gradient = stop_gradient
+    return made
+
+
+def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, name=None):
+    """Whole numbers from ``low`` (or 0) up to, but not including, ``high`` (or ``low``)."""
+    return _written(tensor.randint(low, high, [1] if shape is None else shape, dtype or "int64", name), out)
+
+
+def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """Normally distributed around 0."""
+    return _written(tensor.gaussian_random(shape, dtype=dtype or "float32", name=name), out)
+
+
+def _written(made, out):
+    return made if out is None else tensor.assign(made, out)

@@ -1,0 +1,47 @@
+"""Center loss: the distance of features from the center of their class, which follows them."""
+
+from fleet_mpi.kernels import rows as row_kernels
+from fleet_mpi.program.ops.indexing import refuse_outside
+from fleet_mpi.program.registry import op
+
+
+@op("center_loss", "X Label Centers CenterUpdateRate", "SampleCenterDiff Loss CentersOut",
+    attrs={"cluster_num": 1, "need_update": True}, grad_reads="SampleCenterDiff",
+    no_grad="Label Centers CenterUpdateRate")
+class CenterLoss:
+    """|x - center|^2 / 2 of each row; with ``need_update`` centers then move by the rate times the sum of their rows'
+    differences over one more than their number. CentersOut is the variable of Centers again."""
+
+    def infer(k):
+        """One loss per row."""
+        rows, width = k.shape("X")
+        if k.shape("Centers") != (k.attr("cluster_num"), width) and width > 0:
+            k.fail(f"expected Centers [{k.attr('cluster_num')}, {width}], got {list(k.shape('Centers'))}")
+        k.set("SampleCenterDiff", [rows, width], lod=())
+        k.set("Loss", [rows, 1], lod=())
+        k.set("CentersOut", k.shape("Centers"), lod=())
+
+    def run(k):
+        """Differences, their squares, and the step of the centers."""
+        x, labels, centers, out, xp = k["X"], k["Label"].reshape(-1), k["Centers"], k["CentersOut"], k.xp
+        diff, loss, rate = k["SampleCenterDiff"], k["Loss"].reshape(-1), k["CenterUpdateRate"].reshape(-1)
+        moves, count = k.attr("need_update"), centers.shape[0]
+
+        def run():
+            refuse_outside(k, row_kernels.first_outside(labels, count), labels, count, "the classes")
+            xp.subtract(x, centers[labels], diff)
+            xp.sum(diff * diff, axis=1, out=loss)
+            xp.multiply(loss, 0.5, loss)
+            if out is not centers:
+                xp.copyto(out, centers)
+            if moves:
+                total = xp.zeros(centers.shape, centers.dtype)
+                xp.add.at(total, labels, diff)
+                seen = 1.0 + xp.bincount(labels, minlength=count)
+                xp.add(out, total * (rate / seen.astype(total.dtype)).reshape(-1, 1), out)
+        return run
+
+    def grad(k):
+        """The difference; centers are not learnt by gradients."""
+        dloss, diff, dx, xp = k["Loss@GRAD"].reshape(-1, 1), k["SampleCenterDiff"], k["X@GRAD"], k.xp
+        return lambda: xp.multiply(diff, dloss, dx)

@@ -1,0 +1,59 @@
+"""The values of a server's shards: from the scope that its startup program filled to its tables, and back after the service."""
+
+import numpy as np
+
+from fleet_mpi.arrays import to_host
+from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.transpile.server_program import WHOLE, scope_name, shards_of, state_name
+
+
+def take_values(distribution, server, scope):
+    """Let a server's tables have the values of the scope, and the scope's variables be views of the tables."""
+    numbers = []
+    for shard in shards_of(distribution, server.index):
+        table, name = server.table_of(shard.variable), scope_name(shard)
+        values = scope.array(name)
+        if values is None:
+            raise UsageError(f"server {server.index}: {name!r} has no value: run the server's startup program first")
+        view = table.param(shard.variable, shard.block)
+        view[...] = to_host(values)
+        scope.var(name).put(view)
+        scope.erase([name + WHOLE])
+        for state, held in _states(distribution, shard):
+            values = scope.array(held)
+            if values is not None:
+                table.set_state(shard.variable, shard.block, state, to_host(values))
+                scope.erase([held])
+                if values.size == 1:
+                    numbers.append((held, to_host(values).item(), (table, shard, state)))
+    _check_numbers(distribution, numbers)
+    for name in server.rates:
+        if scope.array(name) is not None:
+            server.rates[name][...] = to_host(scope.array(name))
+
+
+def give_back(distribution, server, scope):
+    """After the service, let the scope have the states and rates too, as it has the parameters."""
+    for shard in shards_of(distribution, server.index):
+        for state, held in _states(distribution, shard):
+            scope.var(held).put(_state(server.table_of(shard.variable), shard, state))
+    for name, rate in server.rates.items():
+        scope.var(name).put(rate)
+
+
+def _states(distribution, shard):
+    """(the rule's state, its name in the server's scope) of a shard."""
+    return [(state, state_name(variable, shard, distribution)) for state, variable in distribution.states_of(shard.variable)]
+
+
+def _state(table, shard, state):
+    return table.state(shard.variable, shard.block, state)
+
+
+def _check_numbers(distribution, numbers):
+    """Variables that are updated in one call share their beta powers and the like: these must be equal."""
+    for held, given, where in numbers:
+        kept = _state(*where).item()
+        if not np.array_equal(kept, given, equal_nan=True):
+            raise CheckpointDamaged(f"{(distribution.loaded_from or ['this scope'])[0]}: {held} is {given}, but {kept} for a variable "
+                                    f"that is updated together with it: were both saved by the same training?")

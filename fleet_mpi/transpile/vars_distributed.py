@@ -1,0 +1,89 @@
+"""Where every variable lies, in the original's words: ``program._parameters_on_pservers``. Made when it is asked for."""
+
+import functools
+from typing import NamedTuple
+
+
+class VarStruct(NamedTuple):
+    """What is told of a variable."""
+
+    name: str
+    shape: tuple
+    dtype: object
+    type: object
+    lod_level: int
+    persistable: bool
+
+
+class VarDistributed(NamedTuple):
+    """One part of a variable on one server; ``offset`` counts the elements before it."""
+
+    origin: VarStruct
+    slice: VarStruct
+    is_slice: bool
+    block_id: int
+    offset: int
+    vtype: str
+    endpoint: str
+
+    def __str__(self):
+        return (f"{self.vtype} {self.origin.name} {list(self.origin.shape)}: {self.slice.name} {list(self.slice.shape)} "
+                f"from element {self.offset} on {self.endpoint}")
+
+
+class VarsDistributed:
+    """All parts of all variables; vtype is Param, RemotePrefetch (by rows) or Optimizer (a state).
+
+    ``state_name(state, shard, distribution)`` gives the name of a state's part.
+    """
+
+    def __init__(self, distribution, state_name):
+        self._distribution, self._state_name = distribution, state_name
+
+    @functools.cached_property
+    def distributed_vars(self):
+        """The parts, parameter by parameter, each followed by its states."""
+        made = self._distribution
+        return [part for placement, vtype in ((made.placement, "Param"), (made.row_placement, "RemotePrefetch"))
+                for shard in placement.shards for part in self._parts(shard, vtype)]
+
+    def _parts(self, shard, vtype):
+        """The part of a parameter, then those of its states."""
+        yield self._part(shard.variable, shard.name, shard, vtype)
+        for _, state in self._distribution.states_of(shard.variable):
+            yield self._part(state, self._state_name(state, shard, self._distribution), shard, "Optimizer")
+
+    def _part(self, name, part, shard, vtype):
+        var = self._distribution.origin.global_block()._var_recursive(name)
+        origin = VarStruct(name, tuple(var.shape), var.dtype, var.type, var.lod_level, var.persistable)
+        whole = self._distribution.origin.global_block()._var_recursive(shard.variable)
+        is_cut = shard.name != shard.variable and tuple(var.shape) == tuple(whole.shape)
+        shape = tuple(shard.shape) if is_cut else tuple(var.shape)
+        return VarDistributed(origin, origin._replace(name=part, shape=shape), is_cut, shard.block if is_cut else 0,
+                              shard.offset if is_cut else 0, vtype, self._distribution.endpoints[shard.server])
+
+    def get_distributed_var_by_slice(self, var_name):
+        """The part of this name, or None."""
+        return next((one for one in self.distributed_vars if one.slice.name == var_name), None)
+
+    def get_distributed_var_by_origin_and_ep(self, origin_var_name, endpoint):
+        """The part of a variable on one server, or None."""
+        return next((one for one in self.get_distributed_vars_by_ep(endpoint) if one.origin.name == origin_var_name), None)
+
+    def get_distributed_vars_by_vtypes(self, vtypes, groupby=False):
+        """The parts of these kinds; with ``groupby`` {variable: its parts}."""
+        found = [one for one in self.distributed_vars if one.vtype in vtypes]
+        if not groupby:
+            return found
+        groups = {}
+        for one in found:
+            groups.setdefault(one.origin.name, []).append(one)
+        return groups
+
+    def get_distributed_vars_by_ep(self, endpoint, vtype=None):
+        """The parts on one server, of one kind or of all."""
+        return [one for one in self.distributed_vars if one.endpoint == endpoint and vtype in (None, one.vtype)]
+
+    def overview(self):
+        """All parts, a line each."""
+        return "\n".join(map(str, self.distributed_vars))

@@ -1,0 +1,28 @@
+"""Detection, quantisation, box-ps, and server programs by hand: names to import, a sentence on use."""
+
+import pytest
+
+from fleet_mpi import fluid
+from fleet_mpi.errors import NotBuilt
+from fleet_mpi.fluid.layers import detection
+
+
+@pytest.mark.parametrize("name", sorted(detection.REFUSED))
+def test_detection_is_refused_on_use(name):
+    with pytest.raises(NotBuilt, match=f"layers.detection.{name}: detection is not built"):
+        getattr(detection, name)(input=None)
+
+
+@pytest.mark.parametrize("use, sentence", (
+    (lambda: fluid.layers.yolov3_loss(None), "detection is not built"),
+    (lambda: fluid.layers._pull_box_sparse(None), "box-ps is not built"),
+    (lambda: fluid.contrib.QuantizeTranspiler(), "quantisation is not built"),
+    (lambda: fluid.contrib.slim.Compressor(None), "quantisation is not built"),
+    (lambda: fluid.layers.io.ListenAndServ("127.0.0.1:0", [], optimizer_mode=False), "not written by hand")))
+def test_other_families_are_refused_on_use(use, sentence):
+    with pytest.raises(NotBuilt, match=sentence):
+        use()
+
+
+def test_what_is_refused_of_layers_is_what_detection_refuses():
+    assert set(fluid.layers._REFUSED) - {"_pull_box_sparse"} <= set(detection.REFUSED)

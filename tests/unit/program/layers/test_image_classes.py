@@ -1,0 +1,133 @@
+"""Classes and functions of lines and images (image_classes, functional_lines, functional_images) against numpy."""
+
+import numpy as np
+import pytest
+
+from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers import functional_images, functional_lines, image_classes
+from fleet_mpi.program.layers.data import static_data
+from fleet_mpi.program.layers.tensor import create_parameter
+from fleet_mpi.program.program import default_startup_program
+from fleet_mpi.program.scope import global_scope
+
+RNG = np.random.default_rng(0)
+LINES = RNG.normal(size=(2, 4, 6)).astype("float32")
+IMAGES = RNG.normal(size=(2, 4, 6, 4)).astype("float32")
+
+
+def run(*fetches, **feed):
+    executor = Executor()
+    executor.run(default_startup_program())
+    return executor.run(feed=feed, fetch_list=list(fetches))
+
+
+def lines():
+    return static_data("x", [None, 4, 6])
+
+
+def images():
+    return static_data("x", [None, 4, 6, 4])
+
+
+@pytest.mark.parametrize("groups, stride, padding", [(1, 1, 0), (2, 2, 1), (1, 1, [2, 0])])
+def test_a_convolution_of_lines(groups, stride, padding):
+    layer = image_classes.Conv1D(4, 6, 3, stride, padding, groups=groups)
+    found, = run(layer(lines()), x=LINES)
+    weight, ends = global_scope().array(layer.weight.name), [padding] * 2 if isinstance(padding, int) else padding
+    assert weight.shape == (6, 4 // groups, 3)
+    wide = np.pad(LINES, ((0, 0), (0, 0), ends))
+    for o in range(6):
+        part = wide[:, o // (6 // groups) * (4 // groups):][:, :4 // groups]
+        want = [(part[:, :, i:i + 3] * weight[o]).sum((1, 2)) for i in range(0, wide.shape[2] - 2, stride)]
+        np.testing.assert_allclose(found[:, o], np.stack(want, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_lines_with_their_channels_last():
+    layer = image_classes.Conv1D(4, 6, 3, data_format="NLC")
+    plain = functional_lines.conv1d(lines(), layer.weight, layer.bias)
+    found, want = run(layer(static_data("y", [None, 6, 4])), plain, x=LINES, y=LINES.swapaxes(1, 2).copy())
+    np.testing.assert_allclose(found, want.swapaxes(1, 2), rtol=1e-4, atol=1e-5)
+
+
+def test_pools_of_lines():
+    x = lines()
+    found = run(image_classes.MaxPool1D(2)(x), image_classes.AvgPool1D(3, stride=1, padding=1, exclusive=False)(x),
+                image_classes.AdaptiveAvgPool1D(3)(x), image_classes.AdaptiveMaxPool1D(2)(x), x=LINES)
+    wide = np.pad(LINES, ((0, 0), (0, 0), (1, 1)))
+    wanted = [LINES.reshape(2, 4, 3, 2).max(3), np.stack([wide[:, :, i:i + 3].mean(2) for i in range(6)], 2),
+              LINES.reshape(2, 4, 3, 2).mean(3), LINES.reshape(2, 4, 2, 3).max(3)]
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_norms_within_a_sample():
+    x = images()
+    found = run(image_classes.GroupNorm(2, 4)(x), image_classes.InstanceNorm2D(4)(x),
+                image_classes.LocalResponseNorm(3, alpha=0.3)(x), x=IMAGES)
+    for got, rows in zip(found[:2], (4, 8)):
+        np.testing.assert_allclose(got.reshape(rows, -1).std(1), 1, rtol=1e-3)
+    base = 1 + 0.1 * (IMAGES[:, :3] ** 2).sum(1)
+    np.testing.assert_allclose(found[2][:, 1], IMAGES[:, 1] / base ** 0.75, rtol=1e-4)
+
+
+def test_a_weight_is_scaled_by_vectors_that_the_layer_keeps():
+    layer, weight = image_classes.SpectralNorm([4, 3], power_iters=100), create_parameter([4, 3], "float32")
+    one, other, value = run(layer(weight), layer(weight), weight)
+    np.testing.assert_allclose(one, value / np.linalg.norm(value, 2), rtol=1e-3)
+    np.testing.assert_array_equal(one, other)
+    assert len(layer.parameters()) == 2
+
+
+def test_sizes_and_borders():
+    x, line = images(), static_data("line", [None, 4, 6])
+    pad = functional_images.pad
+    cases = {
+        image_classes.Upsample(scale_factor=2)(x): IMAGES.repeat(2, 2).repeat(2, 3),
+        image_classes.UpsamplingNearest2D(scale_factor=[2, 2])(x): IMAGES.repeat(2, 2).repeat(2, 3),
+        image_classes.UpsamplingBilinear2D([6, 4])(x): IMAGES,
+        image_classes.PixelShuffle(2)(x): IMAGES.reshape(2, 1, 2, 2, 6, 4).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 12, 8),
+        image_classes.Pad2D([1, 2, 3, 0], value=5.0)(x): np.pad(IMAGES, ((0, 0), (0, 0), (3, 0), (1, 2)),
+                                                                constant_values=5),
+        image_classes.Pad2D(1, "reflect")(x): np.pad(IMAGES, ((0, 0), (0, 0), (1, 1), (1, 1)), "reflect"),
+        image_classes.Pad1D([2, 1], "replicate")(line): np.pad(LINES, ((0, 0), (0, 0), (2, 1)), "edge"),
+        pad(x, [1, 0, 0, 0, 0, 0, 0, 2]): np.pad(IMAGES, ((1, 0), (0, 0), (0, 0), (0, 2))),
+        pad(x, [1, 2], data_format="NHWC"): np.pad(IMAGES, ((0, 0), (0, 0), (1, 2), (0, 0))),
+    }
+    for (var, want), got in zip(cases.items(), run(*cases, x=IMAGES, line=LINES)):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6, err_msg=var.name)
+
+
+def test_angles_and_bilinear_forms():
+    one, other = static_data("one", [None, 4]), static_data("other", [None, 4])
+    layer = image_classes.Bilinear(4, 4, 3)
+    a, b = LINES[:, :, 0], LINES[:, :, 1]
+    cosine, form = run(image_classes.CosineSimilarity(axis=1)(one, other), layer(one, other), one=a, other=b)
+    np.testing.assert_allclose(cosine, (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1), rtol=1e-5)
+    weight = global_scope().array(layer.weight.name)
+    np.testing.assert_allclose(form, np.einsum("bi,kij,bj->bk", a, weight, b), rtol=1e-4, atol=1e-5)
+
+
+def test_a_transposed_convolution_enlarges():
+    layer = image_classes.Conv2DTranspose(4, 3, 2, stride=2)
+    found, = run(layer(images()), x=IMAGES)
+    weight = global_scope().array(layer.weight.name)
+    np.testing.assert_allclose(found[:, :, 0, 0], np.einsum("nc,co->no", IMAGES[:, :, 0, 0], weight[:, :, 0, 0]),
+                               rtol=1e-4, atol=1e-5)
+    assert found.shape == (2, 3, 12, 8)
+
+
+def test_what_is_not_there_says_so():
+    x, line = images(), static_data("line", [None, 4, 6])
+    for call in (lambda: functional_images.pad(x, [1, 1, 1, 1], "circular"),
+                 lambda: functional_images.interpolate(x, scale_factor=[1, 2]),
+                 lambda: functional_images.instance_norm(x, use_input_stats=False),
+                 lambda: functional_images.local_response_norm(x, 4),
+                 lambda: functional_images.pixel_shuffle(x, 2, "NHWC"),
+                 lambda: functional_lines.max_pool1d(line, 2, return_mask=True)):
+        with pytest.raises(NotBuilt):
+            call()
+    for call in (lambda: functional_lines.conv1d(x, x, data_format="NCHW"), lambda: functional_images.pad(x, [1, 1, 1]),
+                 lambda: functional_lines.max_pool1d(line, [2, 2]), lambda: image_classes.Conv1D(4, 4, 3, groups=3)):
+        with pytest.raises(UsageError, match="expected"):
+            call()
