@@ -70,6 +70,11 @@ CLAIMS = {
     "translation_with_attention": ["last < first / 10", "accuracy > 0.9"],
     "recurrent_layers": ["last < first / 5", "found_by_beam > 0.5", "beams == 3", "nn_last < nn_first * 0.7",
                          "lstm_parameters == 16", "loop_last < loop_first / 4"],
+    "printed_programs": ["(sends, updates) == (5, 0)", "(decay_ops, counts) == (9, 1)", "(blocks, clipped) == (4, 4)",
+                         "(ends_with_scales, chief, distributed, constants_first) == (1, 0, 1, 1)", "rows == 10000",
+                         "parts == 4"],
+    "decayed_betas": ["last < first / 20", "(rate0, rate5, rate10, rate50) == (0, 0.05, 0.09, 0.05)",
+                      "(beta1_start, beta1_50, beta2_50) == (0.9, 0.81, 0.891)", "flags == 2"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}
