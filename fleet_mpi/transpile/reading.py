@@ -35,7 +35,7 @@ class Updates:
             if op.type in RULES and op.role & Role.Optimize:
                 self._read_update(op)
         if not self.recipes and program._is_distributed:
-            raise UsageError("no update op was found in the program: it was transpiled before; transpile the program that "
+            raise UsageError("this program was transpiled before, its updates are the servers'; transpile the program that "
                              "minimize made")
         self._refuse_what_stays()
 

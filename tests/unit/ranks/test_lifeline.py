@@ -17,7 +17,7 @@ def test_without_a_watcher_a_rank_does_without():
     assert not lifeline.is_connected()
     lifeline.rename("rank 0 (worker 0)", 1.0)
     with lifeline.phase("MPI_Init", 1.0):
-        lifeline.say_bye()
+        lifeline.say_bye_at_exit()
 
 
 def test_a_name_that_another_user_took_is_not_believed(monkeypatch):
