@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from surface_names import (ABSENT, AWAITED, COLLECTIVE, OWNERS, PSFLEET, PSLIB, is_here, module_and_attribute,
+from surface_names import (ABSENT, COLLECTIVE, OWNERS, PSFLEET, PSLIB, is_here, module_and_attribute,
                            positional_arguments, refusal_of, refused_keywords, resolve, returned_by, same_default, surface)
 
 SURFACE = surface()
@@ -51,12 +51,12 @@ NEEDS_A_RUN = {
 
 
 def is_made(owner):
-    """Whether what a member belongs to can be made here: it is neither to be shown by a run, nor refused, nor awaited."""
+    """Whether what a member belongs to can be made here: it is neither to be shown by a run, nor refused."""
     made = owner.partition("()")[0]
     return owner not in NEEDS_A_RUN and is_here(made) and refusal_of(made) is None
 
 
-CHECKED_MEMBERS = {member["name"]: member for member in SURFACE["members"] if member["name"] not in {*ABSENT, *AWAITED}
+CHECKED_MEMBERS = {member["name"]: member for member in SURFACE["members"] if member["name"] not in ABSENT
                    and "_finalize_strategy_and_create_passes()" not in member["name"]
                    and is_made(member["name"].rpartition(".")[0])}
 

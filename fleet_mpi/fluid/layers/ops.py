@@ -6,6 +6,7 @@ from fleet_mpi.program.layers.activation import (abs, acos, asin, atan, ceil, co
                                                  sigmoid, sign, sin, sinh, softplus, softshrink, softsign, sqrt,
                                                  square, tan, tanh, tanh_shrink, thresholded_relu)
 from fleet_mpi.program.layers.math import cumsum
+from fleet_mpi.program.layers.math import scale_into as _scale
 from fleet_mpi.program.layers.tensor import uniform_random
 
 __getattr__ = _missing_name("paddle.fluid.layers.ops", globals())

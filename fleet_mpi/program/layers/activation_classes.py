@@ -1,5 +1,6 @@
 """Activations as layer classes of ``paddle.nn``: each one is a function of its input and of the arguments given."""
 
+from fleet_mpi.errors import NotBuilt
 from fleet_mpi.program.initializers import Constant
 from fleet_mpi.program.layers import activation, functional_activation, nn
 from fleet_mpi.program.layers.classes import OfArguments
@@ -11,6 +12,8 @@ class PReLU(Layer):
 
     def __init__(self, num_parameters=1, init=0.25, weight_attr=None, data_format="NCHW", name=None):
         super().__init__()
+        if num_parameters > 1 and not data_format.startswith("NC"):
+            raise NotBuilt(f"PReLU: channels must come second (NCHW), got data_format {data_format!r}")
         self._weight = self.create_parameter([num_parameters], weight_attr, default_initializer=Constant(init))
         self._name = name
 

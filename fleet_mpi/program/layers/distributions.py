@@ -142,7 +142,7 @@ class Categorical(Distribution):
     def sample(self, shape=(), seed=0):
         """Draw class numbers: ``shape``, then the logits' shape without the classes."""
         count = math.prod(shape) if shape else 1
-        drawn = multinomial(nn.softmax(self.logits), count, replacement=True)
+        drawn = multinomial(nn.softmax(self.logits), count, replacement=True, seed=seed)
         if len(self.logits.shape) > 1:
             drawn = manipulation.transpose(drawn, [1, 0])
         return manipulation.reshape(drawn, [*(shape or [1]), *self.logits.shape[:-1]])

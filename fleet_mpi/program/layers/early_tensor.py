@@ -1,7 +1,7 @@
 """Layers with the argument lists that 1.7 and 1.8 gave their first ``paddle.tensor``: ``out``, ``device``, ``dims``."""
 
 from fleet_mpi.program.layers import manipulation, tensor
-from fleet_mpi.program.layers.comparison import equal
+from fleet_mpi.program.layers.single_op import single_op
 
 
 def flip(input, dims, name=None):
@@ -11,7 +11,7 @@ def flip(input, dims, name=None):
 
 def elementwise_equal(x, y, axis=-1, name=None):
     """x == y, element by element."""
-    return equal(x, y)
+    return single_op("equal", {"X": x, "Y": y}, {"axis": axis}, name=name, dtype="bool")
 
 
 def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
@@ -30,13 +30,15 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
 
 def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, name=None):
     """Whole numbers from ``low`` (or 0) up to, but not including, ``high`` (or ``low``)."""
-    return _written(tensor.randint(low, high, [1] if shape is None else shape, dtype or "int64", name), out)
+    return _written(tensor.randint(low, high, [1] if shape is None else shape, dtype or "int64", name), out, stop_gradient)
 
 
 def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Normally distributed around 0."""
-    return _written(tensor.gaussian_random(shape, dtype=dtype or "float32", name=name), out)
+    return _written(tensor.gaussian_random(shape, dtype=dtype or "float32", name=name), out, stop_gradient)
 
 
-def _written(made, out):
-    return made if out is None else tensor.assign(made, out)
+def _written(made, out, stop_gradient):
+    made = made if out is None else tensor.assign(made, out)
+    made.stop_gradient = stop_gradient
+    return made

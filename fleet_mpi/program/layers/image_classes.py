@@ -2,7 +2,7 @@
 
 import math
 
-from fleet_mpi.errors import UsageError
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.initializers import Constant, Normal
 from fleet_mpi.program.layers import functional_images, functional_lines, functional_nn, images, nn
 from fleet_mpi.program.layers.classes import OfArguments
@@ -92,6 +92,8 @@ class _InstanceNormBase(Layer):
     def __init__(self, num_features, epsilon=1e-5, momentum=0.9, weight_attr=None, bias_attr=None, data_format="NCHW",
                  name=None):
         super().__init__()
+        if not data_format.startswith("NC"):
+            raise NotBuilt(f"{type(self).__name__}: channels must come second (NCHW), got data_format {data_format!r}")
         self.scale = self.create_parameter([num_features], weight_attr, default_initializer=Constant(1.0))
         self.bias = self.create_parameter([num_features], bias_attr, is_bias=True)
         self._epsilon, self._name = epsilon, name

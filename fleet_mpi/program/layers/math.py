@@ -75,6 +75,15 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     return helper.append_activation(out)
 
 
+def scale_into(x, scale=1.0, bias=0.0, bias_after_scale=True, out=None):
+    """The same, written to ``out`` where that is given."""
+    helper = LayerHelper("scale")
+    out = helper.create_variable_for_type_inference(helper.require(x, "x").dtype) if out is None else out
+    attrs = {"scale": float(scale), "bias": float(bias), "bias_after_scale": bias_after_scale}
+    helper.append_op("scale", {"X": [x]}, {"Out": [out]}, attrs)
+    return out
+
+
 def pow(x, factor=1.0, name=None):
     """x to a power, a number or a variable of one element."""
     if isinstance(factor, Variable):

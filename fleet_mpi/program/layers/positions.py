@@ -88,10 +88,10 @@ def unique_sorted(x, return_index=False, return_inverse=False, return_counts=Fal
     return (out, *others) if others else out
 
 
-def multinomial(x, num_samples=1, replacement=False, name=None):
+def multinomial(x, num_samples=1, replacement=False, name=None, seed=0):
     """Classes drawn by probabilities, which need not sum to one."""
-    out = single_op("multinomial", {"X": x}, {"num_samples": num_samples, "replacement": replacement}, name=name,
-                    dtype="int64")
+    out = single_op("multinomial", {"X": x}, {"num_samples": num_samples, "replacement": replacement, "seed": seed},
+                    name=name, dtype="int64")
     out.stop_gradient = True
     return out
 

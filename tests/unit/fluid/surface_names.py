@@ -26,18 +26,11 @@ ABSENT = {
     "paddle.optimizer.SGD().amp_init": "of what decorate makes of the optimizer under the same name",
     "paddle.distributed.InMemoryDataset()._set_use_ps_gpu": "tables in GPU memory are not built",
 }
-# Names that are being built; each is asked for like the others as soon as it exists.
-AWAITED = set((LISTS / "awaited.txt").read_text().split())
 
 
 def is_here(name):
-    """Whether a name is to be asked for: all but those that are absent for a reason, or not built yet."""
-    if name in ABSENT or name not in AWAITED:
-        return name not in ABSENT
-    try:
-        return not inspect.ismodule(resolve(name)) or name.startswith("paddle.dataset.")  # layers.rnn is a module so far
-    except (AttributeError, ImportError):
-        return False
+    """Whether a name is to be asked for: all but those that are absent for a reason."""
+    return name not in ABSENT
 
 
 def refusal_of(name):

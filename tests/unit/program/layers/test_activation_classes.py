@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.errors import UsageError
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers import activation_classes as classes
 from fleet_mpi.program.layers import functional_activation
@@ -56,3 +56,5 @@ def test_learned_slopes(count):
     assert layer.parameters()[0].shape == (count,)
     with pytest.raises(UsageError, match="prelu: expected one number"):
         classes.PReLU(3)(static_data("x", [None, 4, 3]))
+    with pytest.raises(NotBuilt, match="channels must come second"):
+        classes.PReLU(3, data_format="NHWC")

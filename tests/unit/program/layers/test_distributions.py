@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from building import from_scratch
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.executor import Executor
@@ -77,3 +78,11 @@ def test_what_is_not_there_says_so():
         one.kl_divergence(one)
     with pytest.raises(UsageError, match="expected another Normal, got Uniform"):
         distributions.Normal(0.0, 1.0).kl_divergence(one)
+
+
+def test_a_seed_draws_the_same_classes_in_another_program():
+    drawn = []
+    for seed in (3, 3, 4):
+        with from_scratch():
+            drawn.append(run(distributions.Categorical(np.zeros(50, "float32")).sample([20], seed=seed))[0].tolist())
+    assert drawn[0] == drawn[1] != drawn[2]

@@ -18,3 +18,14 @@ def test_each_takes_the_arguments_of_its_time():
     assert found[0].tolist() == [[3, 4], [1, 2]] and found[1].tolist() == [[False, True], [False, False]]
     assert set(found[3]) == {3, 4} and 0 <= found[4][0] < 4 and found[4].shape == (1,)
     assert filled is kept and found[5].shape == (50,) and abs(found[5].mean()) < 1
+
+
+def test_an_axis_says_where_the_second_is_laid_against_the_first():
+    a, b = static_data("a", [2, 3]), static_data("b", [2])
+    found, = Executor().run(feed={"a": np.array([[1, 2, 1], [3, 2, 2]], "f"), "b": np.array([1, 2], "f")},
+                            fetch_list=[layers.elementwise_equal(a, b, axis=0)])
+    assert found.tolist() == [[True, False, True], [False, True, True]]
+
+
+def test_a_gradient_goes_on_or_stops_as_it_is_told():
+    assert not layers.randint(3, stop_gradient=False).stop_gradient and layers.randn([2], stop_gradient=True).stop_gradient

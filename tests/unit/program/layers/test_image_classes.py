@@ -124,6 +124,7 @@ def test_what_is_not_there_says_so():
                  lambda: functional_images.instance_norm(x, use_input_stats=False),
                  lambda: functional_images.local_response_norm(x, 4),
                  lambda: functional_images.pixel_shuffle(x, 2, "NHWC"),
+                 lambda: image_classes.InstanceNorm2D(4, data_format="NHWC"),
                  lambda: functional_lines.max_pool1d(line, 2, return_mask=True)):
         with pytest.raises(NotBuilt):
             call()
