@@ -3,6 +3,7 @@
 import numpy as np
 
 from fleet_mpi.kernels import crf as kernels
+from fleet_mpi.program.ops.loss import as_rows
 from fleet_mpi.program.ops.sequence_spans import Spans, span_count
 from fleet_mpi.program.registry import op
 
@@ -14,10 +15,6 @@ def _infer_fits(k):
     if len(k.shape("Emission")) != (3 if k.has("Length") else 2):
         k.fail("expected Emission [rows, tags] with a LoD, or [sequences, longest, tags] with Length, got "
                f"{list(k.shape('Emission'))}")
-
-
-def _rows(array):
-    return array.reshape(-1, array.shape[-1])
 
 
 @op("linear_chain_crf", "Emission Transition Label Length?", "Alpha EmissionExps TransitionExps LogLikelihood",
@@ -35,8 +32,8 @@ class LinearChainCrf:
 
     def run(k):
         """One kernel."""
-        spans, emission, labels = Spans(k, "Emission", "Length"), _rows(k["Emission"]), k["Label"].reshape(-1)
-        kept = _rows(k["Alpha"]), _rows(k["EmissionExps"]), k["TransitionExps"]
+        spans, emission, labels = Spans(k, "Emission", "Length"), as_rows(k["Emission"]), k["Label"].reshape(-1)
+        kept = as_rows(k["Alpha"]), as_rows(k["EmissionExps"]), k["TransitionExps"]
         transition, cost = k["Transition"], k["LogLikelihood"].reshape(-1)
         run, tags = kernels.crf_cost.pick(emission), emission.shape[1]
         return lambda: (spans.find(), spans.check(labels, tags, "the tags"),
@@ -44,13 +41,13 @@ class LinearChainCrf:
 
     def grad(k):
         """One kernel, from the probabilities kept."""
-        spans, alpha, labels = Spans(k, "Emission", "Length", True), _rows(k["Alpha"]), k["Label"].reshape(-1)
-        exps, dcost, scratch = _rows(k["EmissionExps"]), k["LogLikelihood@GRAD"].reshape(-1), k.scratch(
+        spans, alpha, labels = Spans(k, "Emission", "Length", True), as_rows(k["Alpha"]), k["Label"].reshape(-1)
+        exps, dcost, scratch = as_rows(k["EmissionExps"]), k["LogLikelihood@GRAD"].reshape(-1), k.scratch(
             alpha.shape, alpha.dtype)
         demission, dtransition = (
             k[slot] if k.has(slot) else k.scratch(shape, alpha.dtype)
             for slot, shape in (("Emission@GRAD", alpha.shape), ("Transition@GRAD", k.shape("TransitionExps"))))
-        transition, demission, run = k["TransitionExps"], _rows(demission), kernels.crf_cost_grad.pick(alpha)
+        transition, demission, run = k["TransitionExps"], as_rows(demission), kernels.crf_cost_grad.pick(alpha)
         return lambda: (spans.find(), run(exps, transition, alpha, labels, spans.begins, spans.ends, dcost, scratch,
                                           demission, dtransition))
 
@@ -67,7 +64,7 @@ class CrfDecoding:
 
     def run(k):
         """One kernel, then the comparison."""
-        spans, emission, path = Spans(k, "Emission", "Length"), _rows(k["Emission"]), k["ViterbiPath"].reshape(-1)
+        spans, emission, path = Spans(k, "Emission", "Length"), as_rows(k["Emission"]), k["ViterbiPath"].reshape(-1)
         transition, run, xp = k["Transition"], kernels.crf_best_tags.pick(emission), k.xp
         labels = k["Label"].reshape(-1) if k.has("Label") else None
 
