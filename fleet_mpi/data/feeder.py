@@ -18,7 +18,7 @@ class DataFeeder:
         self.place = place
 
     def feed(self, iterable):
-        """{name: array}; a variable with LoD gets a Tensor with the samples' lengths."""
+        """{name: LoDTensor}; that of a variable with LoD has the samples' lengths."""
         samples = [_listed(sample) for sample in iterable]
         columns = list(zip(*samples))
         if len(columns) != len(self.variables) or any(len(one) != len(columns) for one in samples):
@@ -49,7 +49,7 @@ def _listed(given):
 
 
 def column_to_value(column, var):
-    """All samples' values of one variable as an array, or as a Tensor where it has LoD."""
+    """All samples' values of one variable as a Tensor, with their lengths where the variable has LoD."""
     if var.lod_level:
         return _ragged(column, var)
     try:
@@ -57,7 +57,7 @@ def column_to_value(column, var):
     except (TypeError, ValueError) as error:
         raise UsageError(f"DataFeeder: field {var.name!r}: the samples do not make an array of "
                          f"{var._dtype} ({error})") from None
-    return array.reshape(_full_shape(var, array, len(column)))
+    return Tensor(array.reshape(_full_shape(var, array, len(column))))
 
 
 def _full_shape(var, array, count):
