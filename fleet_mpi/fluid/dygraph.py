@@ -45,13 +45,18 @@ def enabled():
 _EAGER = ("there is no eager mode; build a static program (fluid.layers, or the classes of paddle.nn) and run it with an "
           "Executor")
 _FUNCTIONS = ("guard", "to_variable", "enable_dygraph", "disable_dygraph", "grad", "save_dygraph", "load_dygraph",
-              "prepare_context", "declarative", "dygraph_to_static_func", "save", "load", "set_verbosity",
-              "set_code_level", "monkey_patch_varbase", "start_gperf_profiler", "stop_gperf_profiler")
+              "prepare_context", "save", "load", "save_persistables", "load_persistables", "set_verbosity",
+              "set_code_level", "monkey_patch_varbase", "amp_guard", "start_gperf_profiler", "stop_gperf_profiler")
 _CLASSES = ("BackwardStrategy", "DataParallel", "TracedLayer", "TranslatedLayer", "ProgramTranslator", "SaveLoadConfig",
-            "Tracer", "Conv2D", "Conv3D", "Pool2D", "Linear", "FC", "BatchNorm", "Dropout", "Embedding", "GRUUnit",
+            "AmpScaler", "LearningRateDecay", "Tracer", "Conv2D", "Conv3D", "Pool2D", "Linear", "FC", "BatchNorm", "Dropout", "Embedding", "GRUUnit",
             "InstanceNorm", "LayerNorm", "NCE", "PRelu", "BilinearTensorProduct", "Conv2DTranspose", "Conv3DTranspose",
             "GroupNorm", "SpectralNorm", "TreeConv", "Flatten", "ParameterList", "NoamDecay", "PiecewiseDecay",
             "NaturalExpDecay", "ExponentialDecay", "InverseTimeDecay", "PolynomialDecay", "CosineDecay",
             "LinearLrWarmup", "ReduceLROnPlateau", "StepDecay", "MultiStepDecay", "LambdaDecay", "GRUCell", "LSTMCell")
 
-__getattr__ = _missing_name("paddle.fluid.dygraph", globals(), refused=dict.fromkeys(_FUNCTIONS + _CLASSES, _EAGER))
+# Decorators: what they decorate may be defined, and is refused when it is called.
+_DECORATORS = {"declarative": "to_static", "dygraph_to_static_func": "to_static", "not_to_static": "not_to_static"}
+
+__getattr__ = _missing_name("paddle.fluid.dygraph", globals(),
+                            {name: f"fleet_mpi.paddle.jit:{ours}" for name, ours in _DECORATORS.items()},
+                            dict.fromkeys(_FUNCTIONS + _CLASSES, _EAGER))

@@ -28,4 +28,5 @@ __getattr__ = _missing_name("paddle.static", globals(), {
     "exponential_decay": "fleet_mpi.program.schedules:exponential_decay",
     "ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
     **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
-    **{name: f"fleet_mpi.paddle.static.{name}" for name in ("amp", "io")}})
+    **{name: f"fleet_mpi.paddle.static.{name}" for name in ("amp", "io")}},
+    {"InputSpec": "it describes what eager models take, and there is no eager mode; declare inputs with paddle.static.data"})

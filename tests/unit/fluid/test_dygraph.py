@@ -50,7 +50,11 @@ def test_a_translated_function_is_refused_when_it_is_called():
     @paddle.jit.to_static(input_spec=[1])
     def other(x):
         return x
-    for function in (forward, other):
+
+    @fluid.dygraph.declarative
+    def early(x):
+        return x
+    for function in (forward, other, early):
         with pytest.raises(NotBuilt, match=rf"to_static\({function.__name__}\)"):
             function(1)
     assert paddle.jit.not_to_static(len) is len

@@ -69,6 +69,27 @@ def test_ops_are_found_by_what_they_read_and_write():
     assert program_utils.find_op_by_input_arg(block, "x") == 0
     assert program_utils.find_op_by_output_arg(block, out.name) == 1
     assert program_utils.find_op_by_output_arg(block, "nothing", reverse=True) == -1
+    fluid.transpiler.details.delete_ops(block, block.ops[1:])
+    assert [op.type for op in block.ops] == ["scale"]
+
+
+def test_a_layer_of_ones_own_may_check_its_input():
+    from fleet_mpi.fluid.data_feeder import check_dtype, check_type, check_variable_and_dtype
+    x = fluid.data("x", [None, 2])
+    check_variable_and_dtype(x, "x", ["float32", "float64"], "mine")
+    check_type(3, "axis", (int, tuple), "mine"), check_dtype("int64", "label", ["int32", "int64"], "mine")
+    with pytest.raises(TypeError, match="mine: the element type of 'x' must be one of int64, got float32"):
+        check_variable_and_dtype(x, "x", ["int64"], "mine")
+    with pytest.raises(TypeError, match="mine: 'x' must be .*Variable"):
+        check_variable_and_dtype(3, "x", ["int64"], "mine")
+
+
+def test_structures_are_flattened_and_packed():
+    from fleet_mpi.fluid.layers import utils
+    given = {"b": [1, (2, 3)], "a": 4}
+    assert utils.flatten(given) == [4, 1, 2, 3] and utils.is_sequence(given)
+    assert utils.pack_sequence_as(given, [5, 6, 7, 8]) == {"b": [6, (7, 8)], "a": 5}
+    assert utils.map_structure(lambda one: -one, given) == {"b": [-1, (-2, -3)], "a": -4}
 
 
 def test_the_geo_transpiler_exchanges_what_workers_moved():

@@ -1,4 +1,4 @@
-"""``fluid.transpiler.details.program_utils``: programs as text, and ops by what they write."""
+"""``fluid.transpiler.details.program_utils``: programs as text, and ops by what they read and write."""
 
 import sys
 
@@ -8,6 +8,12 @@ from fleet_mpi.errors import missing_name as _missing_name
 def program_to_code(prog, fout=None, skip_op_callstack=True):
     """Write a program as text to an open file, or to stderr."""
     (fout or sys.stderr).write(prog.to_string() + "\n")
+
+
+def delete_ops(block, ops):
+    """Take these ops out of a block."""
+    block.ops[:] = [op for op in block.ops if op not in ops]
+    block.program.touch()
 
 
 def find_op_by_input_arg(block, arg_name):
