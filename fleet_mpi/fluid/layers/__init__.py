@@ -1,7 +1,7 @@
 """``fluid.layers``: all layers of 1.x, also by the module of the original they come from."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.fluid.layers import (collective, control_flow, device, io, learning_rate_scheduler, loss,
+from fleet_mpi.fluid.layers import (collective, control_flow, detection, device, io, learning_rate_scheduler, loss,
                                     metric_op, nn, ops, rnn, sequence_lod, tensor)
 from fleet_mpi.fluid.layers.control_flow import (Assert, ConditionalBlock, ParallelDo, Print, Switch, While,
                                                  array_length, array_read, array_write, case, cond, create_array,
@@ -55,13 +55,6 @@ _LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._
 
 from fleet_mpi.program.layers.recurrent import rnn  # noqa: E402  (as in the original, the function hides the module)
 
-_REFUSED = {
-    **dict.fromkeys(("prior_box", "box_coder", "ssd_loss", "multiclass_nms", "yolov3_loss", "yolo_box", "iou_similarity",
-                     "detection_output", "multi_box_head", "roi_pool", "roi_align", "anchor_generator",
-                     "generate_proposals", "rpn_target_assign", "sigmoid_focal_loss", "box_clip", "bipartite_match",
-                     "target_assign", "density_prior_box"),
-                    "detection is not built; train such a model elsewhere, or write what is missing of it as a py_func"),
-    "_pull_box_sparse": "box-ps is not built; take embedding with is_sparse=True"}
+_REFUSED = {**detection.REFUSED, "_pull_box_sparse": "box-ps is not built; take embedding with is_sparse=True"}
 
-__getattr__ = _missing_name("paddle.fluid.layers", globals(),
-                            {**_LATE, "detection": "fleet_mpi.fluid.layers.detection"}, _REFUSED)
+__getattr__ = _missing_name("paddle.fluid.layers", globals(), _LATE, _REFUSED)
