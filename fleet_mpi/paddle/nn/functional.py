@@ -14,7 +14,8 @@ from fleet_mpi.program.layers.functional_images import (affine_grid, bilinear, c
 from fleet_mpi.program.layers.functional_lines import (adaptive_avg_pool1d, adaptive_max_pool1d, avg_pool1d, conv1d,
                                                        max_pool1d)
 from fleet_mpi.program.layers.functional_loss import (binary_cross_entropy, binary_cross_entropy_with_logits,
-                                                      cross_entropy, kl_div, l1_loss, mse_loss, smooth_l1_loss)
+                                                      cross_entropy, ctc_loss, kl_div, l1_loss, margin_ranking_loss,
+                                                      mse_loss, smooth_l1_loss)
 from fleet_mpi.program.layers.functional_nn import (adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, batch_norm,
                                                     conv2d, conv2d_transpose, dropout, layer_norm, log_softmax,
                                                     max_pool2d, softmax)
@@ -43,4 +44,5 @@ def normalize(x, p=2, axis=1, epsilon=1e-12, name=None):
     return _math.l2_normalize(x, axis, epsilon, name)
 
 
-__getattr__ = _missing_name("paddle.nn.functional", globals())
+__getattr__ = _missing_name("paddle.nn.functional", globals(), {
+    "npair_loss": "fleet_mpi.program.layers.embedding_loss", "gather_tree": "fleet_mpi.program.layers.beam_search"})

@@ -2,6 +2,8 @@
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.layers import loss as plain
+from fleet_mpi.program.layers.manipulation import squeeze
+from fleet_mpi.program.layers.sequence_labels import warpctc
 from fleet_mpi.program.layers.single_op import single_op
 
 
@@ -66,6 +68,22 @@ def binary_cross_entropy(input, label, weight=None, reduction="mean", name=None)
     _check(reduction, "binary_cross_entropy")
     loss = plain.log_loss(input, label, epsilon=1e-12)
     return _reduced(loss if weight is None else _product(loss, weight), reduction)
+
+
+def margin_ranking_loss(input, other, label, margin=0.0, reduction="mean", name=None):
+    """max(0, margin - label (input - other)), the label being 1 or -1."""
+    _check(reduction, "margin_ranking_loss")
+    return _reduced(plain.margin_rank_loss(label, input, other, float(margin)), reduction)
+
+
+def ctc_loss(log_probs, labels, input_lengths, label_lengths, blank=0, reduction="mean", norm_by_times=False):
+    """The CTC cost of padded sequences from logits [rows, sequences, classes]; a mean is one over costs per label."""
+    _check(reduction, "ctc_loss")
+    costs = squeeze(warpctc(log_probs, labels, blank, norm_by_times, input_lengths, label_lengths), [-1])
+    if reduction == "mean":
+        counts = single_op("cast", {"X": label_lengths}, {"out_dtype": costs.dtype.value}, dtype=costs.dtype)
+        costs = single_op("elementwise_div", {"X": costs, "Y": counts})
+    return _reduced(costs, reduction)
 
 
 def _check(reduction, layer):

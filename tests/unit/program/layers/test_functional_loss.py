@@ -47,6 +47,8 @@ CASES = {
     "mse": (lambda v: loss.mse_loss(v["x"], v["y"]), [((X - Y) ** 2).mean()]),
     "smooth l1": (lambda v: loss.smooth_l1_loss(v["x"], v["y"], "none"), np.where(
         np.abs(X - Y) < 1, (X - Y) ** 2 / 2, np.abs(X - Y) - 0.5)),
+    "ranking": (lambda v: loss.margin_ranking_loss(v["x"], v["y"], v["p"], 0.5, "none"),
+                np.maximum(0, 0.5 - P * (X - Y))),
     "kl": (lambda v: loss.kl_div(v["x"], v["p"]), [(P * (np.log(P) - X)).mean()]),
     "binary": (lambda v: loss.binary_cross_entropy(v["p"], v["p"]),
                [-(P * np.log(P) + (1 - P) * np.log(1 - P)).mean()]),
@@ -78,3 +80,17 @@ def test_an_unknown_reduction_is_refused():
     v = variables()
     with pytest.raises(UsageError, match="'mean', 'sum' or 'none'"):
         loss.mse_loss(v["x"], v["y"], "average")
+
+
+@pytest.mark.parametrize("reduction, expected", (("none", lambda costs: costs), ("sum", lambda costs: [costs.sum()]),
+                                                 ("mean", lambda costs: [(costs / [1, 2]).mean()])))
+def test_ctc_costs_of_paths_that_can_be_counted(reduction, expected):
+    # Two rows of three classes, equally likely: the label a has the paths _a, a_ and aa of 9, the labels ab one.
+    logits, labels = data("logits", [2, 2, 3], append_batch_size=False), data("labels", [2, 2], dtype="int32",
+                                                                           append_batch_size=False)
+    rows, counts = (data(name, [2], dtype="int64", append_batch_size=False) for name in ("rows", "counts"))
+    made = loss.ctc_loss(logits, labels, rows, counts, reduction=reduction)
+    feed = {"logits": np.zeros((2, 2, 3), np.float32), "labels": np.array([[1, 0], [1, 2]], np.int32),
+            "rows": np.array([2, 2]), "counts": np.array([1, 2])}
+    value, = Executor().run(feed=feed, fetch_list=[made])
+    assert np.allclose(value, expected(-np.log(np.array([3 / 9, 1 / 9]))))
