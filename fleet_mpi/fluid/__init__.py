@@ -38,6 +38,7 @@ __getattr__ = _missing_name("paddle.fluid", globals(), {
     "create_random_int_lodtensor": "fleet_mpi.fluid.lod_tensor:create_random_int_lodtensor",
     "cuda_pinned_places": "fleet_mpi.program.places:cuda_pinned_places",
     **{name: f"fleet_mpi.fluid.dygraph:{name}" for name in ("enable_dygraph", "disable_dygraph")},
+    **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
     **{name: f"fleet_mpi.fluid.{name}" for name in (
         "average", "communicator", "data_feed_desc", "dygraph", "entry_attr", "evaluator", "input", "install_check",
         "log_helper", "parallel_executor", "profiler")}}, {

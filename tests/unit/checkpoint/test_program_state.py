@@ -33,7 +33,7 @@ def test_what_save_wrote_is_read_with_the_optimizers_state(trained, tmp_path):
 def test_a_state_is_put_back(trained, tmp_path, capsys):
     exe, program = trained
     fluid.io.save_params(exe, str(tmp_path), program)
-    state = fluid.io.load_program_state(str(tmp_path))
+    state = fluid.load_program_state(str(tmp_path))
     assert set(state) == {"w", "b"}
     before = value("w")
     fluid.io.set_program_state(program, {**state, "w": state["w"] + 1, "other": np.zeros(1)})
