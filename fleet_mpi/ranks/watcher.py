@@ -52,7 +52,8 @@ class Rank:
         self.handle = _handle(self.pid)
         self.name, self.deadline_s, self.is_known = f"process {self.pid}", 0.0, False
         self.phase, self.phase_ends = "", None
-        self.bye, self.code, self.stopped_since, self.status = "", 0, None, 0
+        self.bye, self.code, self.stopped_since = "", 0, None
+        self.status = None  # as wait gives it; None: its parent has collected the process before it was seen
         self.segments, self.left_early = set(), False
         self.turn = 0  # to end: the first to close its files was the first to end
 
@@ -100,7 +101,7 @@ class Rank:
 
     def is_lost(self):
         """Whether a process that has ended was not meant to, and could not say so."""
-        return not self.bye or self.left_early or self.bye != "reported" and self.status not in (0, self.code << 8)
+        return not self.bye or self.left_early or self.bye != "reported" and self.status not in (None, 0, self.code << 8)
 
     def order(self, code):
         """Ask the process to end with this code; 0: to flush what it has written."""
@@ -116,9 +117,14 @@ class Rank:
         except OSError:
             pass
 
+    @property
+    def signal(self):
+        """The number of the signal that has ended it, 0 for none; None where that was not seen."""
+        return None if self.status is None else self.status & 0x7F
+
     def how_it_ended(self):
         """For the sentence, from the wait status as far as it was seen."""
-        number = self.status & 0x7F
+        number = self.signal
         if number:
             known = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
             return f"was killed by signal {number} ({known})"
@@ -310,9 +316,12 @@ class Watcher:
         self.ended.sort(key=lambda rank: rank.turn)
         lost = [rank for rank in self.ended if rank.is_lost() and rank.is_known]
         # A launcher ends the others by signals: one that left by itself was the cause, whatever came first.
-        lost.sort(key=lambda rank: bool(rank.status & 0x7F))
+        lost.sort(key=lambda rank: rank.signal != 0)
         if lost and (lost[0].left_early or not self._launcher_did(lost)):
             self._say_unless_launcher_does(f"fleet_mpi: {lost[0].name} {lost[0].how_it_ended()}")
+            if self.came < self.count and not lost[0].left_early:
+                time.sleep(FLUSH_S)  # mpirun drops what it has not read
+                self._tell_launcher(PEER_LOST)
 
     def _say_unless_launcher_does(self, sentence):
         """Under our launcher a parent of each rank tells how it ended (launch/watched.py), if it still lives itself."""
@@ -323,10 +332,13 @@ class Watcher:
 
     def _launcher_did(self, lost):
         """Whether mpirun is ending these ranks, for a reason that it or another rank has told."""
-        if self.came < self.count or any(rank.bye == "reported" for rank in (*self.ended, *self.ranks.values())):
+        if any(rank.bye == "reported" for rank in (*self.ended, *self.ranks.values())):
             return True
+        if self.came < self.count:
+            # One that never came may be the cause; but MPICH's takes no notice of a rank that leaves before MPI starts.
+            return self.launcher_line < 0 or not lost[0].status or lost[0].signal != 0
         # Open MPI's sends SIGTERM to all, after MPI_Abort for example.
-        return self.launcher_line < 0 and len(lost) > 1 and lost[0].status & 0x7F == signal.SIGTERM
+        return self.launcher_line < 0 and len(lost) > 1 and lost[0].signal == signal.SIGTERM
 
     def end(self, code, culprit=None):
         """End the ranks of this machine, and with them the job: by mpirun or by asking, then by force."""

@@ -203,6 +203,28 @@ def test_the_first_to_leave_before_mpi_finalize_is_named(machine, first, way, ho
     assert here.said == [f"fleet_mpi: rank {first} (host h) {how}\n"]
 
 
+def test_one_that_was_collected_before_it_was_seen_is_not_taken_for_one_that_left_by_itself(machine):
+    here = machine(2)
+    for number in (1, 0):
+        here.does(number, "os.kill(os.getpid(), 15)")
+        os.waitid(os.P_PID, here.ranks[number].pid, os.WEXITED | os.WNOWAIT)
+    here.ranks[0].wait()  # as a launcher does at once
+    here.watcher.launcher_line = 99  # MPICH's, which gives no time
+    here.watch()
+    assert here.said == ["fleet_mpi: rank 1 (host h) was killed by signal 15 (SIGTERM)\n"]
+
+
+def test_one_that_left_before_all_had_come_is_named_and_mpich_is_told(machine):
+    ours, theirs = socket.socketpair()
+    here = machine(1, launcher_line=theirs.fileno())
+    here.watcher.count = 2
+    here.does(0, "os._exit(7)")
+    here.watch()
+    assert here.said == ["fleet_mpi: rank 0 (host h) ended with exit code 7 and without a word (os._exit?)\n"]
+    assert ours.recv(100) == b"cmd=abort exitcode=4\n"
+    ours.close(), theirs.close()
+
+
 def test_an_exit_code_that_all_agreed_on_is_an_end_in_order(machine):
     here = machine(1)
     here.does(0, "lifeline.say_bye_at_exit(75); sys.exit(75)")
