@@ -149,11 +149,13 @@ class Categorical(Distribution):
 
     def log_prob(self, value):
         """Of class numbers: any number of them of one distribution, else one (or more) for each row of logits."""
-        logs = nn.log_softmax(self.logits)
+        return self._at(nn.log_softmax(self.logits), value)
+
+    def _at(self, table, value):
         if len(self.logits.shape) == 1:
-            return manipulation.reshape(manipulation.gather(logs, manipulation.reshape(value, [-1])), list(value.shape))
+            return manipulation.reshape(manipulation.gather(table, manipulation.reshape(value, [-1])), list(value.shape))
         marks = manipulation.one_hot_v2(value, self.logits.shape[-1])
-        return reduction.reduce_sum(elementwise_mul(marks, logs), -1)
+        return reduction.reduce_sum(elementwise_mul(marks, table), -1)
 
     def entropy(self):
         """-sum p log p, with the last dimension kept as 1."""
@@ -165,6 +167,18 @@ class Categorical(Distribution):
         self._same_kind(other)
         logs = nn.log_softmax(self.logits)
         return reduction.reduce_sum(activation.exp(logs) * (logs - nn.log_softmax(other.logits)), -1, True)
+
+
+class WeighedCategorical(Categorical):
+    """2.x: as the original does, ``probs`` and ``log_prob`` take the logits for weights; all else takes their softmax."""
+
+    def probs(self, value):
+        """A class's share of the weights."""
+        return self._at(self.logits / reduction.reduce_sum(self.logits, -1, True), value)
+
+    def log_prob(self, value):
+        """Its logarithm."""
+        return activation.log(self.probs(value))
 
 
 class MultivariateNormalDiag(Distribution):

@@ -64,6 +64,18 @@ def test_classes():
     np.testing.assert_allclose(share, [p[0, 2], p[0, 0]], rtol=1e-5)
 
 
+def test_classes_of_2x_by_the_example_of_the_documentation():
+    value = static_data("value", [3], "int64")
+    x, y = ([0.5535528, 0.20714243, 0.01162981, 0.51577556, 0.36369765, 0.2609165],
+            [0.77663314, 0.90824795, 0.15685187, 0.04279523, 0.34468332, 0.7955718])
+    one, other = (distributions.WeighedCategorical(np.array(weights, "float32")) for weights in (x, y))
+    share, log, entropy, apart = run(one.probs(value), one.log_prob(value), one.entropy(), one.kl_divergence(other),
+                                     value=np.array([2, 1, 3]))
+    np.testing.assert_allclose(share, [0.00608027, 0.108298, 0.269656], rtol=1e-5)
+    np.testing.assert_allclose(log, [-5.10271, -2.22287, -1.31061], rtol=1e-5)
+    np.testing.assert_allclose([entropy[0], apart[0]], [1.77528, 0.071952], rtol=1e-4)
+
+
 def test_several_normal_values_at_once():
     # The example of the original's documentation.
     a = distributions.MultivariateNormalDiag(np.array([0.3, 0.5]), np.array([[0.4, 0], [0, 0.5]]))
