@@ -185,6 +185,11 @@ class Optimizer:
         """The names of all states."""
         return list(self._opti_name_list)
 
+    @property
+    def _learning_rate(self):
+        """What was given: a number, a variable or a scheduler; scripts of both versions read it."""
+        return self.learning_rate.given
+
     def _create_global_learning_rate(self):
         return self.learning_rate.create(programs.default_main_program(), self._rate_dtype)
 

@@ -141,7 +141,7 @@ def test_the_rate_can_be_read_and_changed_before_and_after_the_startup_program()
     Executor().run(feed={"x": X})
     assert optimizer.get_lr() == 0.125
     np.testing.assert_allclose(global_scope().array("b"), -0.5 * (0.25 + 0.125))
-    assert optimizer._global_learning_rate().name == "learning_rate_0"
+    assert optimizer._global_learning_rate().name == "learning_rate_0" and isinstance(optimizer._learning_rate, float)
 
 
 def test_a_scheduler_of_2x_decides_the_rate_of_every_run():
