@@ -1,0 +1,13 @@
+"""A step that is tried leaves no trace."""
+
+from fleet_mpi.program import unique_name
+from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.scope import global_scope
+from fleet_mpi.program.trial_step import run_check
+
+
+def test_a_step_is_trained_apart_from_the_scripts_own_program(capsys):
+    run_check()
+    assert "a step was trained in this process" in capsys.readouterr().err
+    assert not default_main_program().global_block().ops and global_scope().find_var("fc_0.w_0") is None
+    assert unique_name.generate("fc") == "fc_0"
