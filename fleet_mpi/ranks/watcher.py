@@ -55,7 +55,7 @@ class Rank:
         self.bye, self.code, self.stopped_since = "", 0, None
         self.status = None  # as wait gives it; None: its parent has collected the process before it was seen
         self.segments, self.left_early = set(), False
-        self.turn = 0  # to end: the first to close its files was the first to end
+        self.ended_as = 0  # the first, second, ... to end, which is to close its files
 
     def take(self, packet):
         """Take in what the rank says; what cannot be meant is passed over: this process must not die of it."""
@@ -154,7 +154,7 @@ class Watcher:
         self.write = write or _write
         self.ranks, self.ended, self.came = {}, [], 0
         self.began = self.looked = time.monotonic()
-        self.lost_at, self.turns = None, 0
+        self.lost_at, self.ends = None, 0
         self.poll = select.epoll()  # tells what happened in the order in which it did; poll tells it in another one
         self.poll.register(listener, select.EPOLLIN)
         self.connections, self.handles = {}, {}
@@ -238,9 +238,9 @@ class Watcher:
                 rank.send(signal.SIGSTOP)
 
     def _hang_up(self, rank):
-        if not rank.turn:
-            self.turns += 1
-            rank.turn = self.turns
+        if not rank.ended_as:
+            self.ends += 1
+            rank.ended_as = self.ends
         if self.connections.pop(rank.connection.fileno(), None):
             self.poll.unregister(rank.connection)
             rank.connection.close()
@@ -313,7 +313,7 @@ class Watcher:
     def _report_loss(self):
         """Name the rank that was the first to end without a word."""
         self.reports_ends = False
-        self.ended.sort(key=lambda rank: rank.turn)
+        self.ended.sort(key=lambda rank: rank.ended_as)
         lost = [rank for rank in self.ended if rank.is_lost() and rank.is_known]
         # A launcher ends the others by signals: one that left by itself was the cause, whatever came first.
         lost.sort(key=lambda rank: rank.signal != 0)
