@@ -290,7 +290,7 @@ def _wait_until_all_ranks_have_started_mpi():
     # are waited for before, and the watcher ends the job if one elsewhere does not come. Without a watcher,
     # faulthandler's timer shows this function's name as the place of the wait, and ends the process with code 1.
     seconds = meeting.deadline_s() + _MPI_STARTS_S
-    mark = _meet_neighbours()
+    _meet_neighbours()
     if not lifeline.is_connected():
         faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
     try:
@@ -298,16 +298,13 @@ def _wait_until_all_ranks_have_started_mpi():
             import mpi4py.MPI  # noqa: F401
     finally:
         faulthandler.cancel_dump_traceback_later()
-        if mark is not None:
-            mark.close()
 
 
 def _meet_neighbours():
     """Wait for the ranks of this machine, and connect to its watcher; the first one starts it before it shows itself."""
     _offer_watcher()
-    mark = arriving.meet_neighbours(meeting.deadline_s())
+    arriving.meet_neighbours(meeting.deadline_s())
     _connect_to_watcher()
-    return mark
 
 
 def _offer_watcher():

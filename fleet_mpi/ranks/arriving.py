@@ -1,12 +1,13 @@
 """Before MPI starts: the ranks of one machine wait for each other while waiting can still be ended.
 
-MPI_Init waits for all ranks, for ever, and no Python code runs meanwhile. So every rank first shows its neighbours
-that it is there, by a name in Linux's abstract name space that vanishes with the process, and enters MPI_Init when
-it has seen them all. It also means that a rank that fails before finds nobody in MPI_Init. Knows what launchers tell
-by variables; where they say too little, nobody waits here.
+MPI_Init waits for all ranks, for ever, and no Python code runs meanwhile. So every rank first greets its neighbours, at
+names in Linux's abstract name space that vanish with the process, and enters MPI_Init when all have greeted it. It also
+means that a rank that fails before finds nobody in MPI_Init. Knows what launchers tell by variables; where they say too
+little, nobody waits here.
 """
 
 import os
+import select
 import socket
 import sys
 import time
@@ -16,7 +17,7 @@ from fleet_mpi import settings
 from fleet_mpi.errors import Stalled
 from fleet_mpi.ranks import slurm_step
 
-_LONGEST_SLEEP_S = 0.02
+_GREET_AGAIN_MS = 100  # those that have not come, which greet when they do, and those with too many greetings to read
 _PROXY = "hydra_pmi_proxy"  # MPICH's process that starts the ranks of one machine
 
 
@@ -29,7 +30,7 @@ class Neighbours(NamedTuple):
     are_all: bool   # whether the whole job runs here
 
     def address(self, number):
-        """Where one of them shows that it is here, in the name space of sockets; "watcher": where that one is."""
+        """Where one of them is greeted, in the name space of sockets; "watcher": where that one is."""
         return f"\0fleet_mpi {self.job} {number}"
 
     def name(self, number):
@@ -55,49 +56,61 @@ def neighbours():
 
 
 def meet_neighbours(seconds):
-    """Wait until all ranks of this machine are here; Stalled names those that are not after so many seconds.
-
-    Returns what shows others that this one is here: keep it until MPI has started, then ``close`` it; None where
-    there is nothing to wait for.
-    """
+    """Wait until all ranks of this machine are here; Stalled names those that are not after so many seconds."""
     known = neighbours()
     if known is None or known.count == 1:
-        return None
-    mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        mark.bind(known.address(known.number))
-        missing = _wait(known, seconds)
-    except OSError:
-        return mark  # MPI has to do without: it says less, and no sooner
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+        try:
+            door.bind(known.address(known.number))
+            missing = _missing(known, door, seconds)
+        except OSError:
+            return  # MPI has to do without: it says less, and no sooner
     if missing:
-        mark.close()
         names = ", ".join(known.name(number) for number in missing)
         error = Stalled(f"starting MPI: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): every rank must "
                         f"call fleet.init(), or ask the transpiler for its program")
         error.told_elsewhere = any(number not in missing for number in range(known.number))
         raise error
-    return mark
 
 
-def _wait(known, seconds):
-    """The numbers of the neighbours that have not come after so many seconds."""
-    begun, pause = time.monotonic(), 0.001
-    missing = [number for number in range(known.count) if number != known.number]
-    while True:
-        missing = [number for number in missing if not _is_here(known, number)]
-        if not missing or time.monotonic() - begun > seconds:
-            return missing
-        time.sleep(pause)
-        pause = min(_LONGEST_SLEEP_S, pause * 1.5)
+def _missing(known, door, seconds):
+    """The numbers of the neighbours that have not come after so many seconds.
+
+    A rank goes on when it was greeted by all and has greeted all: whoever goes on and fails at once was here for all.
+    """
+    until = time.monotonic() + seconds
+    silent = set(range(known.count)) - {known.number}
+    unaware = {number for number in silent if not _greet(known, door, number, was_here=False)}
+    while silent or unaware:
+        heard = _next_greeting(door)
+        silent.discard(heard)
+        unaware -= {number for number in (unaware if heard is None else unaware & {heard})
+                    if _greet(known, door, number, was_here=number not in silent)}
+        if time.monotonic() > until:
+            return sorted(silent)
+    return []
 
 
-def _is_here(known, number):
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
-        try:
-            asking.connect(known.address(number))
-        except ConnectionRefusedError:
-            return False
+def _greet(known, door, number, was_here):
+    """Whether this neighbour need not be greeted again: it will read it, or has gone."""
+    try:
+        door.sendto(b"%d" % known.number, socket.MSG_DONTWAIT, known.address(number))
+    except ConnectionRefusedError:
+        return was_here
+    except BlockingIOError:
+        return False  # the kernel keeps some ten greetings for it
     return True
+
+
+def _next_greeting(door):
+    """The number of a neighbour that has greeted this one; None: nobody did for a while."""
+    coming = select.poll()
+    coming.register(door, select.POLLIN)
+    try:
+        return int(door.recv(32)) if coming.poll(_GREET_AGAIN_MS) else None
+    except ValueError:
+        return None
 
 
 def _ancestor(name):

@@ -335,8 +335,9 @@ class Watcher:
         if any(rank.bye == "reported" for rank in (*self.ended, *self.ranks.values())):
             return True
         if self.came < self.count:
-            # One that never came may be the cause; but MPICH's takes no notice of a rank that leaves before MPI starts.
-            return self.launcher_line < 0 or not lost[0].status or lost[0].signal != 0
+            # One that never came may be the cause, unless this one left by itself: nobody makes a rank end with 0, and
+            # MPICH's takes no notice of one that leaves before MPI starts.
+            return lost[0].signal != 0 or lost[0].status != 0 and self.launcher_line < 0
         # Open MPI's sends SIGTERM to all, after MPI_Abort for example.
         return self.launcher_line < 0 and len(lost) > 1 and lost[0].signal == signal.SIGTERM
 

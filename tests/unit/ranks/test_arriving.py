@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -47,8 +48,24 @@ def test_an_ancestor_is_found_by_its_name():
 
 
 def test_all_come_and_all_go_on(monkeypatch):
-    marks = meet(monkeypatch, present=(0, 1, 2), seconds=20)
-    assert all(isinstance(mark, socket.socket) for mark in marks)
+    assert meet(monkeypatch, present=(0, 1, 2), seconds=20) == [None, None, None]
+
+
+def test_who_goes_on_and_vanishes_at_once_was_here_for_the_slow_ones(monkeypatch):
+    hear = arriving._next_greeting
+
+    def hear_late(door):
+        if threading.current_thread().name == "2":
+            time.sleep(0.3)
+        return hear(door)
+    monkeypatch.setattr(arriving, "_next_greeting", hear_late)
+    assert meet(monkeypatch, present=(0, 1, 2), seconds=20) == [None, None, None]
+
+
+def test_more_ranks_than_greetings_that_the_kernel_keeps(monkeypatch):
+    count = 40
+    many = {"OMPI_COMM_WORLD_SIZE": count, "OMPI_COMM_WORLD_LOCAL_SIZE": count}
+    assert meet(monkeypatch, present=range(count), seconds=20, **many) == count * [None]
 
 
 def test_who_does_not_come_is_named_and_one_of_the_others_says_so(monkeypatch):
@@ -58,9 +75,9 @@ def test_who_does_not_come_is_named_and_one_of_the_others_says_so(monkeypatch):
     assert [error.told_elsewhere for error in errors] == [False, True]
 
 
-def meet(monkeypatch, present, seconds):
+def meet(monkeypatch, present, seconds, **more):
     """What each of the ranks that are there gets or raises."""
-    records, results = {rank: known(rank, rank) for rank in present}, {}
+    records, results = {rank: known(rank, rank, **more) for rank in present}, {}
     monkeypatch.setattr(arriving, "neighbours", lambda: records[int(threading.current_thread().name)])
 
     def come():
@@ -73,9 +90,6 @@ def meet(monkeypatch, present, seconds):
         thread.start()
     for thread in threads:
         thread.join(30)
-    for mark in results.values():
-        if isinstance(mark, socket.socket):
-            mark.close()
     return [results[rank] for rank in present]
 
 

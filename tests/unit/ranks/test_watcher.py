@@ -283,6 +283,14 @@ def test_before_all_have_come_somebody_else_may_be_the_cause(machine):
     assert not here.said
 
 
+def test_one_that_left_with_0_before_all_had_come_is_the_cause_itself(machine):
+    here = machine(1)
+    here.watcher.count = 2
+    here.does(0, "os._exit(0)")
+    here.watch()
+    assert here.said == ["fleet_mpi: rank 0 (host h) ended without a word (killed, or os._exit)\n"]
+
+
 def test_our_launcher_gets_the_sentence_in_case_that_nobody_says_it(machine, monkeypatch, tmp_path):
     monkeypatch.setenv(notes.FOLDER, str(tmp_path))
     here = machine(2)
