@@ -18,7 +18,9 @@ from fleet_mpi.errors import Stalled
 from fleet_mpi.ranks import slurm_step
 
 _GREET_AGAIN_MS = 100  # those that have not come, which greet when they do, and those with too many greetings to read
-_PROXY = "hydra_pmi_proxy"  # MPICH's process that starts the ranks of one machine
+# What starts the ranks of one machine: MPICH's, and Open MPI's on the first and on other machines, version 5 and before.
+_PROXY = "hydra_pmi_proxy"
+_DAEMONS = "prterun", "prted", "mpirun", "orterun", "orted"
 
 
 class Neighbours(NamedTuple):
@@ -45,7 +47,9 @@ def neighbours():
         return None
     job, size, rank = settings.get("PMIX_NAMESPACE"), settings.get("OMPI_COMM_WORLD_SIZE"), settings.get("PMIX_RANK")
     number, count = settings.get("OMPI_COMM_WORLD_LOCAL_RANK"), settings.get("OMPI_COMM_WORLD_LOCAL_SIZE")
-    if not job or not size:
+    if job and size:
+        job = f"{job} {_ancestor(*_DAEMONS)}"  # with the daemon: several machines may be one (containers, say)
+    else:
         job, size, rank = _ancestor(_PROXY), settings.get("PMI_SIZE"), settings.get("PMI_RANK")
         number, count = settings.get("MPI_LOCALRANKID"), settings.get("MPI_LOCALNRANKS")
     if not job:
@@ -113,8 +117,8 @@ def _next_greeting(door):
         return None
 
 
-def _ancestor(name):
-    """The process number, as text, of the nearest ancestor with this name; empty if there is none."""
+def _ancestor(*names):
+    """The process number, as text, of the nearest ancestor with such a name; empty if there is none."""
     process = os.getppid()
     while process > 1:
         try:
@@ -123,7 +127,7 @@ def _ancestor(name):
         except OSError:
             return ""
         # The name stands in brackets and may have brackets itself; the parent is the second word after it.
-        if text[text.index("(") + 1:text.rindex(")")] == name:
+        if text[text.index("(") + 1:text.rindex(")")] in names:
             return str(process)
         process = int(text[text.rindex(")") + 2:].split()[1])
     return ""

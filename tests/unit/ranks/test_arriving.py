@@ -43,8 +43,15 @@ def test_without_a_word_from_a_launcher_nobody_waits(variables):
 
 def test_an_ancestor_is_found_by_its_name():
     with open(f"/proc/{os.getppid()}/comm") as file:
-        assert arriving._ancestor(file.read().strip()) == str(os.getppid())
+        assert arriving._ancestor("no such process", file.read().strip()) == str(os.getppid())
     assert arriving._ancestor("no such process") == ""
+
+
+def test_nodes_that_are_one_machine_do_not_take_each_others_ranks_for_neighbours(monkeypatch):
+    monkeypatch.setattr(arriving, "_ancestor", lambda *names: "12")
+    of_one = known(0, 0)
+    monkeypatch.setattr(arriving, "_ancestor", lambda *names: "34")
+    assert of_one.address(0) != known(0, 0).address(0)
 
 
 def test_all_come_and_all_go_on(monkeypatch):
