@@ -47,6 +47,6 @@ base = fluid  # as 2.5 and later call it
 __getattr__ = _missing_name("paddle", globals(), {
     "no_grad": "fleet_mpi.fluid.dygraph:no_grad", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace", "paddle": "fleet_mpi.paddle",
     "multiplex": "fleet_mpi.program.layers.positions",
-    **{name: f"fleet_mpi.paddle.{name}" for name in ("framework", "incubate", "jit", "sysconfig")}}, dict.fromkeys(
+    **{name: f"fleet_mpi.paddle.{name}" for name in ("framework", "incubate", "jit", "sysconfig", "text")}}, dict.fromkeys(
         ("DataParallel", "grad", "Model", "summary", "flops"),
         "there is no eager mode; build a program and run it with an Executor"))

@@ -50,6 +50,9 @@ _DYGRAPH = ("backward_strategy", "base", "checkpoint", "container", "io", "jit",
             "parallel", "tracer", "varbase_patch_methods")
 _NN_LAYER = ("activation", "common", "container", "conv", "distance", "layers", "loss", "norm", "pooling", "rnn",
              "transformer", "vision")
+_TEXTS = ("conll05", "imdb", "imikolov", "movielens", "uci_housing", "wmt14", "wmt16")
+_PICTURES = ("cifar", "flowers", "folder", "mnist", "voc2012")
+_NETWORKS = ("lenet", "mobilenetv1", "mobilenetv2", "resnet", "vgg")
 ELSEWHERE = {
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
     **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},
@@ -61,6 +64,10 @@ ELSEWHERE = {
     "distributed.transpiler": "fleet_mpi.fluid.transpiler",
     **{f"framework.{name}": "fleet_mpi.paddle.framework" for name in ("dtype", "framework", "io", "random")},
     "framework.core": "fleet_mpi.fluid.core",
+    **{f"text.datasets.{name}": "fleet_mpi.paddle.text.datasets" for name in _TEXTS},
+    **{f"vision.datasets.{name}": "fleet_mpi.paddle.vision.datasets" for name in _PICTURES},
+    **{f"vision.models.{name}": f"fleet_mpi.program.models.{name}" for name in _NETWORKS},
+    "vision.transforms.transforms": "fleet_mpi.paddle.vision.transforms",
     "static.nn.common": "fleet_mpi.paddle.static.nn",
     "static.nn.control_flow": "fleet_mpi.fluid.layers.control_flow",
     "base": "fleet_mpi.fluid",

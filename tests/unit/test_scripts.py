@@ -75,6 +75,11 @@ CLAIMS = {
                          "parts == 4"],
     "decayed_betas": ["last < first / 20", "(rate0, rate5, rate10, rate50) == (0, 0.05, 0.09, 0.05)",
                       "(beta1_start, beta1_50, beta2_50) == (0.9, 0.81, 0.891)", "flags == 2"],
+    "lenet_by_dataset": ["last < first / 4", "before < 0.3", "test_top1 > 0.9", "test_top2 >= test_top1", "train_top1 > 0.7",
+                         "steps == 80"],
+    "housing_by_dataset": ["(train, eval, features) == (404, 102, 13)", "last < first / 10", "error < 5",
+                           "(reviews, known, good) == (500, 1, 1)"],
+    "image_folders": ["(classes, files, images, grey) == (3, 60, 18, 1)", "last < first / 2", "accuracy > 0.9"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}
