@@ -8,7 +8,7 @@ from fleet_mpi.fluid.layers.control_flow import (Assert, ConditionalBlock, Paral
                                                  equal, greater_equal, greater_than, increment, is_empty, less_equal,
                                                  less_than, not_equal, switch_case, while_loop)
 from fleet_mpi.fluid.layers.device import get_places
-from fleet_mpi.fluid.layers.io import create_py_reader_by_data, data, double_buffer, py_reader, read_file
+from fleet_mpi.fluid.layers.io import create_py_reader_by_data, data, double_buffer, load, py_reader, read_file
 from fleet_mpi.fluid.layers.learning_rate_scheduler import (cosine_decay, exponential_decay, inverse_time_decay,
                                                             linear_lr_warmup, natural_exp_decay, noam_decay,
                                                             piecewise_decay, polynomial_decay)
