@@ -116,7 +116,7 @@ def gather(input, index, overwrite=True):
     return single_op("gather", {"X": input, "Index": index}, {"overwrite": overwrite})
 
 
-def gather_axis(x, index, axis=0, name=None):
+def gather_axis(x, index, axis=None, name=None):
     """The slices along ``axis`` at the positions in ``index``; ``paddle.gather``."""
     return single_op("gather", {"X": x, "Index": index}, {"axis": axis or 0}, name=name)
 

@@ -205,7 +205,7 @@ def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_id
                             {"mean": float(mean), "std": float(std), "seed": seed})
 
 
-def randint(low=0, high=None, shape=(1,), dtype="int64", name=None):
+def randint(low=0, high=None, shape=(1,), dtype=None, name=None):
     """Whole numbers from ``low`` (or 0) up to, but not including, ``high`` (or ``low``)."""
     low, high = (0, low) if high is None else (low, high)
     return _filled("randint", shape, dtype or "int64", {"low": low, "high": high}, name=name)

@@ -39,6 +39,8 @@ TABLE = [
     ("tanh_shrink", {}, lambda x: x - math.tanh(x)),
     ("exp", {}, math.exp),
     ("log", {"positive": True}, math.log),
+    ("log2", {"positive": True}, math.log2),
+    ("log10", {"positive": True}, math.log10),
     ("log1p", {"positive": True}, math.log1p),
     ("sqrt", {"positive": True}, math.sqrt),
     ("rsqrt", {"positive": True}, lambda x: x ** -0.5),
