@@ -80,6 +80,11 @@ CLAIMS = {
     "housing_by_dataset": ["(train, eval, features) == (404, 102, 13)", "last < first / 10", "error < 5",
                            "(reviews, known, good) == (500, 1, 1)"],
     "image_folders": ["(classes, files, images, grey) == (3, 60, 18, 1)", "last < first / 2", "accuracy > 0.9"],
+    "gestures": ["parameters == 6", "last < first / 4", "accuracy > 0.9", "tree_last < tree_first / 2"],
+    "lookahead": ["last < first / 10", "right > 0.95", "blind > 0.5", "weights == 3", "difference == 0",
+                  "(words, most, parts, rows) == (4, 3, 2, 3)"],
+    "covariance": ["abs(least_squares) < 1e-3", "last < first - 0.4", "error < 0.1", "(counted, middle) == (500, 3)",
+                   "trace == 8", "kron == 36", "(chosen, crossed) == (5, 1)"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}
