@@ -58,7 +58,7 @@ class Accuracy(Metric):
 
     def update(self, correct, *args):
         """Count a batch by what ``compute`` gave; returns this batch's share, for several k a list."""
-        correct = np.asarray(correct)
+        correct = _fetched(correct, "Accuracy")
         samples = int(np.prod(correct.shape[:-1]))
         hits = [float(correct[..., :k].sum()) for k in self.topk]
         self.total = [before + more for before, more in zip(self.total, hits)]
@@ -149,7 +149,7 @@ class Auc(Metric):
 
     def update(self, preds, labels):
         """Count a batch: probabilities [batch, 2] of the classes 0 and 1 (or [batch, 1] of 1), and labels 0 or 1."""
-        preds, labels = np.asarray(preds), np.asarray(labels).reshape(-1)
+        preds, labels = _fetched(preds, "Auc"), _fetched(labels, "Auc").reshape(-1)
         scores = np.ascontiguousarray(preds.reshape(len(preds), -1)[:, -1])
         bad = add_to_histograms(scores, labels, self._stat_pos, self._stat_neg)
         if bad >= 0:
@@ -193,8 +193,16 @@ def _hits(pred, label, k):
     return (best == label).astype(np.float32)
 
 
+def _fetched(given, who):
+    """An array of values; a variable of the program has none yet."""
+    if isinstance(given, Variable):
+        raise UsageError(f"paddle.metric.{who}.update: expected values, got the variable {given.name!r}: give it to the Executor as "
+                         "a fetch, and update with what that returns")
+    return np.asarray(given)
+
+
 def _column(preds, labels, who):
-    said, true = (np.asarray(given).reshape(-1) for given in (preds, labels))
+    said, true = (_fetched(given, who).reshape(-1) for given in (preds, labels))
     if said.shape != true.shape:
         raise UsageError(f"paddle.metric.{who}.update: expected as many labels as scores, got {true.size} and {said.size}")
     return said, true

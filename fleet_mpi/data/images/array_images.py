@@ -84,32 +84,33 @@ def _extent(height, width, cos, sin, middle_x, middle_y):
 
 def adjust_brightness(img, factor):
     """Every colour times the factor."""
-    return _held(img * float(factor), img.dtype)
+    return _by_value(img, lambda colours: colours * float(factor))
 
 
 def adjust_contrast(img, factor):
     """Every colour as much farther from the middle."""
-    return _held((img - float(_MIDDLE)) * factor + _MIDDLE, img.dtype)
+    return _by_value(img, lambda colours: (colours - float(_MIDDLE)) * factor + _MIDDLE)
 
 
 def adjust_saturation(img, factor):
     """Every colour as much farther from its grey."""
     if not _is_coloured(img):
         return img
-    return _held(img * float(factor) + _grey(img)[..., None] * (1.0 - factor), img.dtype)
+    return _held(img * np.float32(factor) + _grey(img)[..., None] * np.float32(1.0 - factor), img.dtype)
 
 
 def adjust_hue(img, factor):
     """Every colour moved round the circle of hues; 0.5 is the opposite."""
     if not _is_coloured(img):
         return img
-    colours = img.astype(np.float64)
-    value, least = colours.max(axis=2), colours.min(axis=2)
-    chroma, hue = value - least, _hue(colours, value, value - least) + 6 * factor
+    planes = np.ascontiguousarray(np.moveaxis(img, 2, 0)).astype(np.float32)
+    value = planes.max(axis=0)
+    chroma = value - planes.min(axis=0)
+    hue = _hue(planes, value, chroma) + np.float32(6 * factor)
     # Each of red, green and blue is full over two sixths of the circle, none over two, and between over the rest.
-    places = [(offset + hue) % 6 for offset in (5, 3, 1)]
+    places = [offset + hue - 6 * np.floor((offset + hue) / 6) for offset in (5, 3, 1)]
     made = [value - chroma * np.clip(np.minimum(place, 4 - place), 0, 1) for place in places]
-    return resampling.as_dtype(np.stack(made, axis=2), img.dtype)
+    return np.stack([resampling.as_dtype(plane, img.dtype) for plane in made], axis=2)
 
 
 def to_grayscale(img, num_output_channels):
@@ -118,12 +119,12 @@ def to_grayscale(img, num_output_channels):
     return np.repeat(grey[:, :, None], num_output_channels, axis=2)
 
 
-def _hue(colours, value, chroma):
+def _hue(planes, value, chroma):
     """The place on the circle of hues, 0 to 6: red at 0, green at 2, blue at 4."""
-    red, green, blue = np.moveaxis(colours, 2, 0)
-    span = np.where(chroma == 0, 1.0, chroma)
-    return np.select([value == red, value == green],
-                     [(green - blue) / span, 2 + (blue - red) / span], 4 + (red - green) / span)
+    red, green, blue = planes
+    span = np.where(chroma == 0, np.float32(1), chroma)
+    of_others = np.where(value == green, 2 + (blue - red) / span, 4 + (red - green) / span)
+    return np.where(value == red, (green - blue) / span, of_others)
 
 
 def _is_coloured(img):
@@ -133,7 +134,14 @@ def _is_coloured(img):
 
 
 def _grey(img):
-    return img @ np.array([0.299, 0.587, 0.114])
+    return img @ np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def _by_value(img, change):
+    """A change of each colour by itself; of bytes there are only 256."""
+    if img.dtype == np.uint8:
+        return _held(change(np.arange(256.0)), img.dtype)[img]
+    return _held(change(img), img.dtype)
 
 
 def _held(colours, dtype):

@@ -84,6 +84,14 @@ def test_area_under_the_curve():
         paddle2.Auc(curve="PR")
 
 
+@pytest.mark.parametrize("call", [
+    lambda var: paddle2.Accuracy().update(var), lambda var: paddle2.Auc().update(PRED, var),
+    lambda var: paddle2.Precision().update(var, LABEL), lambda var: paddle2.Recall().update(PRED, var)])
+def test_variables_are_to_be_fetched_first(call):
+    with pytest.raises(UsageError, match="update: expected values, got the variable 'x': give it to the Executor as a fetch"):
+        call(static_data("x", [None, 1]))
+
+
 def test_a_metric_of_the_script():
     class Mean(paddle2.Metric):
         def __init__(self):
