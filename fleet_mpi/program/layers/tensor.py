@@ -37,6 +37,8 @@ def sizes_given(helper, shape, whole="ShapeTensor", parts="ShapeTensorList", dty
     """How sizes enter an op: (inputs, attribute). They may be a list of numbers and variables, or a variable."""
     if isinstance(shape, Variable):
         return {whole: [shape]}, []
+    if isinstance(shape, str):
+        raise UsageError(f"{helper.layer_type}: expected a list of sizes, got {shape!r}")
     shape = [shape] if isinstance(shape, (int, np.integer)) else list(shape)
     if not any(isinstance(size, Variable) for size in shape):
         return {}, [-1 if size is None else int(size) for size in shape]
