@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 # Ops that one Case cannot show, and the test that shows them.
 ELSEWHERE = {
     "conditional_block": "program/ops/test_control_flow.py",
+    **dict.fromkeys(("feed", "fetch"), "program/test_feed_fetch.py"),
     "fused_schedule": "program/test_schedules.py",
     "while": "program/ops/test_control_flow.py",
     "read_from_array": "program/ops/test_tensor_array.py",
