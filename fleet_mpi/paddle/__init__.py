@@ -66,7 +66,10 @@ __getattr__ = _missing_name("paddle", globals(), {
     "unique_with_counts": "fleet_mpi.program.layers.positions", "crop_tensor": "fleet_mpi.program.layers.positions",
     "get_cudnn_version": "fleet_mpi.paddle.modes", "set_printoptions": "fleet_mpi.paddle.modes",
     "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_OF_1X,
-    **{name: f"fleet_mpi.paddle.{name}" for name in ("framework", "incubate", "jit", "sysconfig", "text")}}, {
+    **{name: f"fleet_mpi.paddle.{name}" for name in (
+        "device", "framework", "incubate", "jit", "sysconfig", "text", "version")},
+    **{name: "fleet_mpi.paddle.eager_modules:_module" for name in (
+        "amp", "autograd", "callbacks", "hapi", "hub", "inference", "onnx")}}, {
     **dict.fromkeys(("DataParallel", "grad", "Model", "summary", "flops"),
                     "there is no eager mode; build a program and run it with an Executor"),
     **dict.fromkeys(("real", "imag"), "complex numbers are not built; keep the two parts in variables of their own")})

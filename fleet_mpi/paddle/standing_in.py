@@ -53,7 +53,20 @@ _NN_LAYER = ("activation", "common", "container", "conv", "distance", "layers", 
 _TEXTS = ("conll05", "imdb", "imikolov", "movielens", "uci_housing", "wmt14", "wmt16")
 _PICTURES = ("cifar", "flowers", "folder", "mnist", "voc2012")
 _NETWORKS = ("lenet", "mobilenetv1", "mobilenetv2", "resnet", "vgg")
+_EARLY = ("contrib.extend_optimizer", "contrib.inferencer", "contrib.int8_inference", "contrib.model_stat",
+          "contrib.trainer", "contrib.utils.lookup_table_utils", "distributed", "distributed.downpour", "distributed.fleet",
+          "distributed.helper", "distributed.node", "distributed.ps_instance", "graphviz", "inferencer", "net_drawer",
+          "recordio_writer", "transpiler.details.vars_distributed")
 ELSEWHERE = {
+    **{f"fluid.{name}": "fleet_mpi.fluid.early_modules" for name in sorted(_EARLY, reverse=True)},
+    **{f"fluid.contrib.layers.{name}": "fleet_mpi.fluid.contrib.layers" for name in ("metric_op", "nn", "rnn_impl")},
+    "fluid.contrib.utils.hdfs_utils": "fleet_mpi.fluid.contrib.utils",
+    "fluid.dygraph_utils": "fleet_mpi.fluid.dygraph",
+    "imperative": "fleet_mpi.fluid.dygraph",
+    "plot": "fleet_mpi.paddle.utils.plot",
+    **{name: "fleet_mpi.paddle.eager_modules" for name in (
+        "amp", "autograd", "callbacks", "hapi.callbacks", "hapi.model", "hapi", "hub", "incubate.hapi", "inference", "onnx")},
+    "reader.decorator": "fleet_mpi.paddle.reader",
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
     **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},
     "fluid.contrib.slim.quantization": "fleet_mpi.fluid.contrib.slim",

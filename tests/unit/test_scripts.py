@@ -85,6 +85,9 @@ CLAIMS = {
                   "(words, most, parts, rows) == (4, 3, 2, 3)"],
     "covariance": ["abs(least_squares) < 1e-3", "last < first - 0.4", "error < 0.1", "(counted, middle) == (500, 3)",
                    "trace == 8", "kron == 36", "(chosen, crossed) == (5, 1)"],
+    "learning_to_rank": ["pairs > 2000", "last < first / 2", "right > 0.85", "points == 2"],
+    "serialized_model": ["last < first / 10", "(same, loaded, feeds, fetches) == (1, 1, 1, 1)"],
+    "decoder_with_cell": ["last < first / 5", "right == of == 3", "(stopped, sentences) == (1, 6)"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}

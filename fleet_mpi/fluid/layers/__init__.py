@@ -49,7 +49,8 @@ from fleet_mpi.fluid.layers.tensor import (argmax, argmin, argsort, assign, cast
                                            ones_like, range, reverse, sums, zeros, zeros_like)
 from fleet_mpi.fluid.layers.tensor import randperm
 
-_LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._LATE,
+_LATE = {**{name: f"fleet_mpi.fluid.layers.{name}" for name in ("layer_function_generator", "math_op_patch", "utils")},
+         **control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._LATE,
          **dict.fromkeys(("distributions", "Categorical", "MultivariateNormalDiag", "Normal", "Uniform"),
                          "fleet_mpi.fluid.layers.distributions")}
 
