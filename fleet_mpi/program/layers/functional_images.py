@@ -57,12 +57,17 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     if mode not in ("reflect", "replicate", "circular") or rank not in (3, 4, 5) or len(pad) != 2 * (rank - 2):
         raise UsageError(f"pad: expected mode constant, reflect, replicate or circular and {max(2 * (rank - 2), 0)} numbers "
                          f"for {x.shape}, got {mode!r} and {pad}")
-    last = data_format.endswith("C")
-    missing = [1 if last else 2] * (5 - rank)
+    last, flat = data_format.endswith("C"), rank < 5 and mode != "circular"
+    missing = [1 if last else 2] * ((4 if flat else 5) - rank)
     for axis in missing:
         x = manipulation.unsqueeze(x, [axis])
-    made = single_op("pad3d", {"X": x}, {"paddings": pad + [0, 0] * len(missing), "mode": mode,
-                                         "data_format": "NDHWC" if last else "NCDHW"}, name=name)
+    sides = pad + [0, 0] * len(missing)
+    if flat:
+        made = manipulation.pad2d(x, sides[2:] + sides[:2], {"replicate": "edge"}.get(mode, mode), name=name,
+                                  data_format="NHWC" if last else "NCHW")
+    else:
+        made = single_op("pad3d", {"X": x}, {"paddings": sides, "mode": mode,
+                                             "data_format": "NDHWC" if last else "NCDHW"}, name=name)
     for axis in missing:
         made = manipulation.squeeze(made, [axis])
     return made

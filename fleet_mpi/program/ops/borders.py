@@ -23,20 +23,32 @@ class Pad3d:
         set_with_lod(k, [size if size == -1 else size + sum(pair) for size, pair in zip(shape, volume_pairs(k))])
 
     def run(k):
-        """Fill and copy, or gather places by number."""
+        """Fill and copy, or take places by number, one dimension after the other."""
         if k.attr("mode") == "constant":
             return pad_run(k, volume_pairs(k), k.attr("value"))
         x, out, xp = k["X"], k["Out"], k.xp
-        index = border_index(k, x.shape)
-        return lambda: xp.copyto(out, x[index])
+        tables = [(axis, xp.asarray(places)) for axis, places in padded_places(k, x.shape)]
+
+        def run():
+            value = x
+            for axis, places in tables:
+                value = xp.take(value, places, axis=axis)
+            xp.copyto(out, value)
+        return run
 
     def grad(k):
         """The middle; what was taken from elsewhere is added there."""
         if k.attr("mode") == "constant":
             return pad_grad(k, volume_pairs(k))
-        dx, dout, xp = k["X@GRAD"], k["Out@GRAD"], k.xp
-        index = border_index(k, dx.shape)
-        return lambda: (dx.fill(0), xp.add.at(dx, index, dout))
+        dx, dout, xp, pairs = k["X@GRAD"], k["Out@GRAD"], k.xp, volume_pairs(k)
+        tables = padded_places(k, dx.shape)
+
+        def run():
+            value = dout
+            for axis, places in tables:
+                value = xp.moveaxis(folded_back(xp.moveaxis(value, axis, 0), places, *pairs[axis]), 0, axis)
+            xp.copyto(dx, value)
+        return run
 
 
 def volume_pairs(k):
@@ -46,11 +58,20 @@ def volume_pairs(k):
     return [(0, 0), (0, 0), *sides] if k.attr("data_format") == "NCDHW" else [(0, 0), *sides, (0, 0)]
 
 
-def border_index(k, shape):
-    """An index into X that gives Out: the place along each dimension that each element comes from."""
-    mode, index = MODES[k.attr("mode")], []
-    for i, ((before, after), size) in enumerate(zip(volume_pairs(k), shape)):
-        numbers = range(-before, size + after)
-        places = [one % size if mode == "circular" else source_of(one, size, mode) for one in numbers]
-        index.append(k.xp.asarray(places).reshape((-1,) + (1,) * (4 - i)))
-    return tuple(index)
+def padded_places(k, shape):
+    """[(dimension, the place that each of its new places is taken from)] of those that get a border."""
+    mode, tables = MODES[k.attr("mode")], []
+    for axis, ((before, after), size) in enumerate(zip(volume_pairs(k), shape)):
+        if before or after:
+            numbers = range(-before, size + after)
+            tables.append((axis, [one % size if mode == "circular" else source_of(one, size, mode) for one in numbers]))
+    return tables
+
+
+def folded_back(wide, places, before, after):
+    """The middle of the first dimension, each slice of the border added to the one that it was taken from."""
+    end = len(places) - after
+    made = wide[before:end].copy()
+    for place in (*range(before), *range(end, len(places))):
+        made[places[place]] += wide[place]
+    return made

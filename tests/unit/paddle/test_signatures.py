@@ -6,6 +6,7 @@ import inspect
 import pytest
 
 from fleet_mpi import paddle
+from fleet_mpi.errors import NotBuilt
 
 OF_ONE = "abs acos asin atan ceil cos cosh erf exp floor isfinite isinf isnan log log10 log1p log2 reciprocal round rsqrt " \
          "sign sin sinh sqrt square tan tanh conj inverse bernoulli is_empty numel tanh_"
@@ -280,7 +281,10 @@ def test_what_a_module_of_tensor_has_is_in_tensor_too(name):
                 and one not in ("to_tensor",)]
 
 
-def test_complex_parts_are_refused_by_name():
-    from fleet_mpi.errors import NotBuilt
-    with pytest.raises(NotBuilt, match="complex numbers are not built"):
-        paddle.real(None)
+@pytest.mark.parametrize("use, words", [
+    (lambda: paddle.real(None), "complex numbers are not built"), (lambda: paddle.imag(None), "complex numbers"),
+    (lambda: paddle.nn.utils.weight_norm(None), "WeightNormParamAttr"),
+    (lambda: paddle.static.nn.multi_box_head(None), "detection is not built")])
+def test_what_is_not_built_says_so_when_it_is_used(use, words):
+    with pytest.raises(NotBuilt, match=words):
+        use()

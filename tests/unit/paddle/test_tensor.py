@@ -207,4 +207,5 @@ def test_what_is_known_without_a_run():
     assert paddle.broadcast_shape([2, 1, 3], [4, 1]) == [2, 4, 3]
     assert paddle.is_tensor(paddle.ones([1])) and not paddle.is_tensor(np.ones(1))
     assert paddle.get_cudnn_version() is None and not paddle.is_compiled_with_xpu()
+    assert paddle.device.get_device() == paddle.get_device() and not paddle.device.is_compiled_with_xpu()
     paddle.set_printoptions(precision=3)
