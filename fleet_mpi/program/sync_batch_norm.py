@@ -9,11 +9,12 @@ MARK = "over_all_workers"  # attribute of a batch norm that a SyncBatchNorm laye
 
 def synchronise_batch_norm(program, marked_only=False):
     """Let the batch norms of a minimised program (or those marked) see all workers' batches; returns how many do."""
-    ops = [op for block in program.blocks for op in block.ops]
-    for op in ops:
-        if not marked_only or op.attrs.get(MARK):
-            op.type = KINDS.get(op.type, op.type)
-    program.touch()
+    ops = [op for block in program.blocks for op in block.ops if not marked_only or op.attrs.get(MARK)]
+    changed = [op for op in ops if op.type in KINDS]
+    for op in changed:
+        op.type = KINDS[op.type]
+    if changed:
+        program.touch()
     return sum(op.type == KINDS["batch_norm"] for op in ops)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 from collective_networks import batches, normed
 from collective_workers import build, same, strategy, train
 
+from fleet_mpi.program.compiled import CompiledProgram
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.layers import classes
 from fleet_mpi.program.layers.data import static_data
@@ -40,6 +41,14 @@ def test_workers_train_as_with_the_switch_of_the_fleet():
     jobs = [build(normed, SGD(0.1), strategy(sync_batch_norm=True), 2), build(marked, SGD(0.1), strategy(), 2)]
     assert "sync_batch_norm" in [op.type for op in jobs[1].main.global_block().ops]
     assert same(*(train(job, batches(3, 2))[0][0].values(job) for job in jobs))
+
+
+def test_a_compiled_program_of_a_worker_finds_the_mark_too():
+    job = build(marked, SGD(0.1), strategy(), 2)
+    for op in job.main.global_block().ops:
+        op.type = op.type.removeprefix("sync_")
+    CompiledProgram(job.main).with_data_parallel()
+    assert "sync_batch_norm" in [op.type for op in job.main.global_block().ops]
 
 
 def test_only_marked_ones_are_changed():
