@@ -18,7 +18,8 @@ KINDS = {
     **dict.fromkeys(_ACTIVATIONS + _X, {"X": "f"}),
     **dict.fromkeys(("conv2d", "conv2d_transpose", "conv3d", "depthwise_conv2d"), {"Input": "f"}),
     "softmax_with_cross_entropy": {"Logits": "f"},
-    **dict.fromkeys(("lookup_table", "lookup_table_v2"), {"Ids": "iu"}),
+    **dict.fromkeys(("lookup_table", "lookup_table_v2"), {"Ids": "iu", "W": "f"}),
+    **dict.fromkeys(("read_from_array", "write_to_array"), {"I": "iu"}),
     **dict.fromkeys(("one_hot", "one_hot_v2"), {"X": "iu"}),
 }
 

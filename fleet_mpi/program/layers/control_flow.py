@@ -199,6 +199,8 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
     pairs = [one if isinstance(one, (list, tuple)) else (i, one) for i, one in enumerate(branch_fns)]
     default = default if default is not None else pairs[-1][1]
     dtype = LayerHelper("switch_case").require(branch_index, "branch_index").dtype
+    if is_float(branch_index._dtype):
+        raise UsageError(f"switch_case: branch_index must be a whole number, got {dtype.value}")
     return case([(equal(branch_index, fill_constant([1], dtype, number)), function) for number, function in pairs],
                 default, name)
 

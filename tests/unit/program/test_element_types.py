@@ -34,7 +34,12 @@ def test_elements_of_another_kind_are_a_type_error_that_names_them(build):
     lambda: layers.cond(1, None, None), lambda: layers.while_loop(lambda x: x, lambda x: x, 3),
     lambda: layers.square_error_cost(ARRAY, ARRAY), lambda: fluid.optimizer.SGD("fast"),
     lambda: fluid.clip.set_gradient_clip("all"), lambda: fluid.Executor().run("program"),
-    lambda: fluid.layers.fc(given("float32"), 3, param_attr=2.5)])
+    lambda: fluid.layers.fc(given("float32"), 3, param_attr=2.5), lambda: layers.transpose(given("float32"), "10"),
+    lambda: layers.switch_case(given("float32", (1,)), {1: None}), lambda: layers.switch_case(1, {1: None}),
+    lambda: layers.array_read(layers.create_array("float32"), given("float32", (1,))),
+    lambda: layers.embedding(given("int64", (3, 1)), [9, 2], dtype="int32"), lambda: fluid.gradients(3, 3),
+    lambda: fluid.optimizer.SGD(0.1, grad_clip=1.0), lambda: layers.sequence_pool(ARRAY, "sum"),
+    lambda: layers.zeros("ab", "float32")])
 def test_what_is_no_variable_or_not_of_the_right_kind_is_a_type_error(build):
     with pytest.raises(TypeError) as refusal:
         build()
