@@ -24,6 +24,8 @@ _REFUSED = {
     **dict.fromkeys(("Calibrator", "convert_dist_to_sparse_program", "load_persistables_for_increment",
                      "load_persistables_for_inference", "get_inference_model"),
                     "it is not built; fleet.save_persistables and save_inference_model write whole variables, ready to load"),
+    **dict.fromkeys(("Operator", "OperatorFactory", "OpDescCreationMethod", "get_all_op_protos"),
+                    "ops do not run by themselves; add them with block.append_op and run the program"),
     "extend_with_decoupled_weight_decay": "take fluid.optimizer.AdamW, whose weight decay is decoupled",
     "summary": "it is not built; program.to_string() and contrib.memory_usage tell what a program holds",
     "VarsDistributed": "of the original's inner workings; transpiler.get_pserver_program shows what each server keeps"}

@@ -56,10 +56,28 @@ _NETWORKS = ("lenet", "mobilenetv1", "mobilenetv2", "resnet", "vgg")
 _EARLY = ("contrib.extend_optimizer", "contrib.inferencer", "contrib.int8_inference", "contrib.model_stat",
           "contrib.trainer", "contrib.utils.lookup_table_utils", "distributed", "distributed.downpour", "distributed.fleet",
           "distributed.helper", "distributed.node", "distributed.ps_instance", "graphviz", "inferencer", "net_drawer",
-          "recordio_writer", "transpiler.details.vars_distributed")
+          "op", "recordio_writer", "transpiler.details.vars_distributed")
+# Files of the original whose names one module here has: {module: (above, files)}.
+_FILES = {
+    "fleet_mpi.fluid.contrib.layers": ("fluid.contrib.layers", "metric_op nn rnn_impl"),
+    "fleet_mpi.fluid.contrib.mixed_precision": ("fluid.contrib.mixed_precision", "amp_nn fp16_lists fp16_utils"),
+    "fleet_mpi.fluid.contrib.slim": ("fluid.contrib.slim", "core distillation graph nas prune quantization searcher"),
+    "fleet_mpi.fluid.dygraph": ("fluid.dygraph", "amp dygraph_to_static math_op_patch profiler rnn"),
+    "fleet_mpi.paddle.distributed": ("distributed", "collective entry_attr parallel"),
+    "fleet_mpi.paddle.distributed.fleet": ("distributed.fleet", "data_generator dataset"),
+    "fleet_mpi.paddle.io": ("fluid.dataloader", "batch_sampler collate dataset sampler worker"),
+    "fleet_mpi.paddle.metric": ("metric", "metrics"),
+    "fleet_mpi.paddle.nn.functional": ("nn.functional", "activation common conv extension input loss norm pooling vision"),
+    "fleet_mpi.paddle.nn.initializer": ("nn.initializer", "assign constant kaiming normal uniform xavier"),
+    "fleet_mpi.paddle.optimizer": ("optimizer", "adadelta adagrad adam adamax adamw lamb momentum optimizer rmsprop sgd"),
+    "fleet_mpi.paddle.static": ("static", "input"),
+}
 ELSEWHERE = {
+    **{f"{above}.{file}": ours for ours, (above, files) in _FILES.items() for file in files.split()},
+    "fluid.dataloader": "fleet_mpi.paddle.io",
+    "fluid.transpiler.details.checkport": "fleet_mpi.paddle.distributed.fleet.base.private_helper_function",
+    "utils.install_check": "fleet_mpi.fluid.install_check",
     **{f"fluid.{name}": "fleet_mpi.fluid.early_modules" for name in sorted(_EARLY, reverse=True)},
-    **{f"fluid.contrib.layers.{name}": "fleet_mpi.fluid.contrib.layers" for name in ("metric_op", "nn", "rnn_impl")},
     "fluid.contrib.utils.hdfs_utils": "fleet_mpi.fluid.contrib.utils",
     "fluid.dygraph_utils": "fleet_mpi.fluid.dygraph",
     "imperative": "fleet_mpi.fluid.dygraph",
@@ -69,7 +87,6 @@ ELSEWHERE = {
     "reader.decorator": "fleet_mpi.paddle.reader",
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
     **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},
-    "fluid.contrib.slim.quantization": "fleet_mpi.fluid.contrib.slim",
     "fluid.contrib.quantize": "fleet_mpi.fluid.contrib.slim",
     "incubate.distributed.fleet.base": "fleet_mpi.fluid.incubate.fleet.base.fleet_base",
     "incubate.distributed.fleet.role_maker": "fleet_mpi.fluid.incubate.fleet.base.role_maker",
