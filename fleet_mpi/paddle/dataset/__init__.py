@@ -6,4 +6,4 @@ from fleet_mpi.paddle.dataset import (cifar, common, conll05, flowers, imdb, imi
 
 # Not imported with the rest: few scripts use them.
 __getattr__ = _missing_name("paddle.dataset", globals(), {
-    name: f"fleet_mpi.paddle.dataset.{name}" for name in ("mq2007", "sentiment", "voc2012")})
+    name: f"fleet_mpi.paddle.dataset.{name}" for name in ("image", "mq2007", "sentiment", "voc2012")})
