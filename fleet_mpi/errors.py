@@ -13,8 +13,11 @@ class FleetError(Exception):
     exit_code = 1
 
 
-class UsageError(FleetError, ValueError):
-    """An argument, option or call that cannot mean anything."""
+class UsageError(FleetError, ValueError, TypeError):
+    """An argument, option or call that cannot mean anything.
+
+    Both kinds of built-in error: where the original raises one of them, a script that catches it catches this.
+    """
 
     exit_code = 2
 

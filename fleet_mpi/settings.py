@@ -67,7 +67,8 @@ TABLE = (
     Setting("FLAGS_selected_gpus", str, "",
             "the device of this rank; of several, comma separated, the one with its number among the machine's ranks"),
     Setting("FLEET_MPI_SYNTHETIC_SAMPLES", int, 0,
-            "the most pictures that a part of a made-up set (flowers, cifar) has, for short runs; 0: no limit", 0),
+            "the most pictures that a part of a made-up set (flowers, cifar, fashion-mnist, voc2012) has, for short runs; "
+            "0: no limit", 0),
     Setting("CPU_NUM", int, 0,
             "number of CPU places that cpu_places() lists; 0: one", 0),
     Setting("DATA_HOME", str, "",

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 from fleet_mpi.arrays import is_host
+from fleet_mpi.collective.staging import event_of
 from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
 
 ID_NUMBERS = 128  # of NCCL's unique id
@@ -47,15 +48,10 @@ class NcclAllReduce:
         if array.dtype.name not in _TYPES:
             raise UsageError(f"FLEET_MPI_ALLREDUCE=nccl: expected {', '.join(_TYPES)}, got {array.dtype}")
         # Only what was computed so far is waited for; what comes is computed meanwhile.
-        self.stream.wait_event(self._event_of(self.xp.cuda.get_current_stream()))
+        self.stream.wait_event(event_of(self.xp, self.xp.cuda.get_current_stream()))
         kind, address = getattr(self.nccl, _TYPES[array.dtype.name]), array.data.ptr
         self.communicator.allReduce(address, address, array.size, kind, self.nccl.NCCL_SUM, self.stream.ptr)
-        return _Reduction(self, array, self._event_of(self.stream))
-
-    def _event_of(self, stream):
-        event = self.xp.cuda.Event(disable_timing=True)
-        event.record(stream)
-        return event
+        return _Reduction(self, array, event_of(self.xp, self.stream))
 
 
 class _Reduction:

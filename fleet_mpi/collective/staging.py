@@ -31,18 +31,18 @@ class Staged:
         """Let what was computed so far go to the wire's place; ``is_ready`` tells when it is there."""
         if self.xp is None:
             return
-        self.event = self._event_of(self.xp.cuda.get_current_stream())
+        self.event = event_of(self.xp, self.xp.cuda.get_current_stream())
         if self.is_copied:
             self.stream.wait_event(self.event)
             self.array.data.copy_to_host_async(self.on_wire.ctypes.data, self.array.nbytes, self.stream)
-            self.event = self._event_of(self.stream)
+            self.event = event_of(self.xp, self.stream)
 
     def land(self):
         """Let the array have what is at the wire's place, before anything that is computed from now on."""
         if self.is_copied:
             stream = self.xp.cuda.get_current_stream()
             self.array.data.copy_from_host_async(self.on_wire.ctypes.data, self.array.nbytes, stream)
-            self.event = self._event_of(stream)
+            self.event = event_of(self.xp, stream)
 
     def is_ready(self):
         """Whether what was begun is done: the wire may read, or its place may be used for something else."""
@@ -61,11 +61,6 @@ class Staged:
         if self.event is not None:
             self.event.synchronize()
         return self.array
-
-    def _event_of(self, stream):
-        event = self.xp.cuda.Event(disable_timing=True)
-        event.record(stream)
-        return event
 
 
 class StagedAllReduce:
@@ -146,6 +141,13 @@ class StagedReduction:
 def new_stream(xp):
     """A stream whose copies do not wait for what is computed on the default one."""
     return xp.cuda.Stream(non_blocking=True)
+
+
+def event_of(xp, stream):
+    """An event that has passed when a stream has come as far as it was told by now."""
+    event = xp.cuda.Event(disable_timing=True)
+    event.record(stream)
+    return event
 
 
 def pinned_like(array, memory=None):

@@ -4,6 +4,8 @@
 assign ``home.DATA_HOME``. Knows nothing of any data set.
 """
 
+import contextlib
+import contextvars
 import glob
 import hashlib
 import os
@@ -13,6 +15,8 @@ from urllib.parse import unquote
 from fleet_mpi import notices, settings
 from fleet_mpi.data import safe_pickle
 from fleet_mpi.errors import EnvironmentProblem, UsageError
+
+_named = contextvars.ContextVar("named", default={})
 
 
 def __getattr__(name):
@@ -31,14 +35,30 @@ def folder(module_name):
 def find(url, module_name, md5sum=None, save_name=None):
     """The path of a file placed under ``DATA_HOME/module_name``, or None.
 
-    A file whose md5 is not ``md5sum`` is taken all the same, with one warning.
+    A file whose md5 is not ``md5sum`` is taken all the same, with one warning. Within ``named``, the path that was given.
     """
+    if url in _named.get():
+        return _named.get()[url]
     for name in _names(url, save_name):
         path = os.path.join(folder(module_name), name)
         if os.path.isfile(path):
             _compare(path, md5sum)
             return path
     return None
+
+
+@contextlib.contextmanager
+def named(paths):
+    """Within it ``find`` gives the script's own paths, {url: path or None}, for these files; they must exist."""
+    given = {url: os.fspath(path) for url, path in paths.items() if path is not None}
+    for path in given.values():
+        if not os.path.isfile(path):
+            raise UsageError(f"expected a data file at {path}, and there is none")
+    token = _named.set(given)
+    try:
+        yield
+    finally:
+        _named.reset(token)
 
 
 def download(url, module_name, md5sum, save_name=None):

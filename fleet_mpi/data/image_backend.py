@@ -1,18 +1,30 @@
-"""The library that scripts ask to read images with: kept, and without effect on the data sets here."""
+"""The kind of image that data sets give unless they are told: Pillow's, or arrays (cv2)."""
 
 from fleet_mpi.errors import UsageError
+
+ALL = ("pil", "cv2", "tensor")
+OF_DATA_SETS = ("pil", "cv2")
 
 _chosen = "pil"
 
 
 def set_image_backend(backend):
-    """Note a choice: pil, cv2 or tensor."""
+    """Choose pil (Pillow images), cv2 (numpy arrays; OpenCV itself is not used) or tensor."""
     global _chosen
-    if backend not in ("pil", "cv2", "tensor"):
-        raise UsageError(f"set_image_backend: expected pil, cv2 or tensor, got {backend!r}")
-    _chosen = backend
+    _chosen = _known("set_image_backend", backend, ALL)
 
 
 def get_image_backend():
-    """The choice noted last."""
+    """The choice made last; pil at first."""
     return _chosen
+
+
+def one_of(who, backend, allowed):
+    """A backend given to one call, or the choice made last where it is None."""
+    return _known(who, _chosen if backend is None else backend, allowed)
+
+
+def _known(who, backend, allowed):
+    if backend not in allowed:
+        raise UsageError(f"{who}: expected {', '.join(allowed[:-1])} or {allowed[-1]}, got {backend!r}")
+    return backend

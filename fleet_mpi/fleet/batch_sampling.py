@@ -60,3 +60,18 @@ class DistributedBatchSampler(BatchSampler):
         left = numbers[whole:].reshape(self.nranks, -1)[self.local_rank]
         rounds = numbers[:whole].reshape(-1, self.nranks, self.batch_size)[:, self.local_rank]
         return [*rounds.ravel().tolist(), *left.tolist()]
+
+
+def distributed_batch_reader(batch_reader):
+    """A reader of this worker's batches: of every round of as many batches as there are workers, the one with its number.
+
+    A last round that is not whole is left out, so that all workers have the same number.
+    """
+    def read_own():
+        job, own = ParallelEnv(), None
+        for number, batch in enumerate(batch_reader()):
+            place = number % job.nranks
+            own = batch if place == job.local_rank else own
+            if place == job.nranks - 1:
+                yield own
+    return read_own

@@ -9,7 +9,7 @@ from fleet_mpi.checkpoint.variables import save_persistables
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy
 from fleet_mpi.program.compiled import GradientScaleStrategy
-from fleet_mpi.program.sync_batch_norm import synchronise_batch_norm
+from fleet_mpi.program.sync_batch_norm import has_marked, synchronise_batch_norm
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite, rewrite_for_local_sgd
 from fleet_mpi.transpile.collective_modes import COLLECTIVE_MODES
 from fleet_mpi.transpile.local_sgd import Schedule
@@ -81,8 +81,9 @@ def _schedule_of_1x(chosen):
 
 def rewrite_for(program, startup, plan, chosen):
     """Make programs those of one worker among others, as a strategy says."""
-    if synchronises(chosen):
-        plan.strategy["sync_batch_norm"] = f"{synchronise_batch_norm(program)} batch norms over all workers"
+    if synchronises(chosen) or has_marked(program):
+        count = synchronise_batch_norm(program, marked_only=not synchronises(chosen))
+        plan.strategy["sync_batch_norm"] = f"{count} batch norms over all workers"
     schedule = schedule_of(chosen)
     if schedule is None:
         rewrite(program, startup, plan)

@@ -7,6 +7,7 @@ from fleet_mpi.fleet.job import Job, config_of
 from fleet_mpi.fleet.selection import valid_strategy
 from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.structures import as_list
 from fleet_mpi.transpile.collective import HALF
 
 # Calls of optimizers that add updates; the fleet sees those of ``minimize`` only.
@@ -90,14 +91,10 @@ class PSLibOptimizer(DistributedOptimizer):
     def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None,
                  program_mode="all_reduce"):
         """Add backward and update ops to each loss's program; returns (optimize_ops, params_grads) of the last."""
-        losses = _as_list(losses)
-        startups = _as_list(startup_programs) if startup_programs is not None else [None] * len(losses)
+        losses = as_list(losses)
+        startups = as_list(startup_programs) if startup_programs is not None else [None] * len(losses)
         if len(startups) != len(losses):
             raise UsageError(f"minimize: expected a startup program per loss, got {len(startups)} for {len(losses)}")
         for loss, startup in zip(losses, startups):
             result = super().minimize(loss, startup, parameter_list, no_grad_set)
         return result
-
-
-def _as_list(given):
-    return list(given) if isinstance(given, (list, tuple)) else [given]

@@ -11,6 +11,7 @@ from fleet_mpi import notices
 from fleet_mpi.checkpoint.replacing import replacing
 from fleet_mpi.checkpoint.variables import choose, is_persistable, load_vars
 from fleet_mpi.errors import CheckpointMissing, UsageError
+from fleet_mpi.program.drawing import graph_lines
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.program import Program
 from fleet_mpi.program.scope import Scope, scope_guard
@@ -110,7 +111,7 @@ def draw_from_program(program, output_dir, output_name):
     path = os.path.join(output_dir, output_name + ".dot")
     os.makedirs(output_dir or ".", exist_ok=True)
     with replacing(path) as stream:
-        stream.write("\n".join(_lines(program.global_block())).encode())
+        stream.write("\n".join(graph_lines(program.global_block())).encode())
     return path
 
 
@@ -119,17 +120,6 @@ def graphviz(block, output_dir="", filename="debug"):
     if block.idx:
         raise UsageError(f"graphviz: expected block 0 of a program, got block {block.idx}")
     return draw_from_program(block.program, output_dir, filename)
-
-
-def _lines(block):
-    yield "digraph program {"
-    for name, var in sorted(block.vars.items()):
-        yield f'  "{name}" [shape={"box" if var.persistable else "ellipse"}];'
-    for number, op in enumerate(block.ops):
-        yield f'  "op {number}" [label="{op.type}", shape=diamond];'
-        yield from (f'  "{name}" -> "op {number}";' for name in op.input_arg_names)
-        yield from (f'  "op {number}" -> "{name}";' for name in op.output_arg_names)
-    yield "}\n"
 
 
 def _kind(var):

@@ -40,7 +40,10 @@ __getattr__ = _missing_name("paddle.fluid", globals(), {
     **{name: f"fleet_mpi.fluid.dygraph:{name}" for name in ("enable_dygraph", "disable_dygraph")},
     **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
     **{name: f"fleet_mpi.fluid.{name}" for name in (
-        "average", "communicator", "data_feed_desc", "dygraph", "entry_attr", "evaluator", "input", "install_check",
-        "log_helper", "parallel_executor", "profiler")}}, {
+        "annotations", "average", "communicator", "data_feed_desc", "debugger", "default_scope_funcs", "device_worker",
+        "distribute_lookup_table", "dygraph", "entry_attr", "evaluator", "input", "install_check", "layer_helper_base",
+        "log_helper", "parallel_executor", "profiler", "trainer_desc", "trainer_factory", "wrapped_decorator")},
+    **{name: "fleet_mpi.fluid.early_modules:_module" for name in (
+        "distributed", "graphviz", "inferencer", "net_drawer", "recordio_writer")}}, {
     "load_op_library": "ops are not loaded from C++ libraries; write a py_func",
     "AsyncExecutor": "it was gone before 1.6; take exe.train_from_dataset"})

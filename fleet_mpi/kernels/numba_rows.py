@@ -96,7 +96,7 @@ def _merge(ids, values, out_ids, out_values, table):
     count = 0
     for i in range(ids.size):
         key = ids[i]
-        slot = _mixed(key) & mask
+        slot = mixed(key) & mask
         while table[slot] >= 0 and out_ids[table[slot]] != key:
             slot = slot + np.uint64(1) & mask
         place = table[slot]
@@ -138,7 +138,7 @@ def _split(ids, begins, shifts, owners, counts, ranges, ends, local, order):
 
 
 @compiled
-def _mixed(key):
+def mixed(key):
     """Spread an id over 64 bits: neighbouring ids must not fill neighbouring slots."""
     value = np.uint64(key)
     value = (value ^ value >> np.uint64(32)) * np.uint64(0xD6E8FEB86659FD93)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fleet_mpi.kernels.numba_rows import mixed
 from fleet_mpi.kernels.numba_settings import compiled
 
 
@@ -15,7 +16,7 @@ def _find(ids, keys, index, slots, may_add):
     mask, count = np.uint64(index.size - 2), index[-1] + 1
     for i in range(ids.size):
         key = ids[i]
-        place = _mixed(key) & mask
+        place = mixed(key) & mask
         while index[place] >= 0 and keys[index[place]] != key:
             place = place + np.uint64(1) & mask
         slot = index[place]
@@ -29,10 +30,3 @@ def _find(ids, keys, index, slots, may_add):
             count += 1
         slots[i] = slot
     return count
-
-
-@compiled
-def _mixed(key):
-    value = np.uint64(key)
-    value = (value ^ value >> np.uint64(32)) * np.uint64(0xD6E8FEB86659FD93)
-    return value ^ value >> np.uint64(32)

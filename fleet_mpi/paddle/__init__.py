@@ -16,24 +16,30 @@ from fleet_mpi.paddle.modes import (disable_static, enable_static, get_default_d
                                     set_default_dtype, set_device)
 from fleet_mpi.paddle.param_attr import ParamAttr
 from fleet_mpi.paddle.tensor.attribute import numel, rank, shape
-from fleet_mpi.paddle.tensor.creation import (arange, assign, diag, eye, full, full_like, linspace, meshgrid, ones,
-                                              ones_like, to_tensor, tril, triu, zeros, zeros_like)
-from fleet_mpi.paddle.tensor.linalg import bmm, dot, einsum, matmul, mm, norm, t
+from fleet_mpi.paddle.tensor.creation import (arange, assign, diag, diagflat, empty, empty_like, eye, full, full_like,
+                                              linspace, meshgrid, ones, ones_like, to_tensor, tril, triu, zeros,
+                                              zeros_like)
+from fleet_mpi.paddle.tensor.linalg import (bmm, cholesky, cross, dist, dot, einsum, histogram, matmul, mm, mv, norm,
+                                            t)
 from fleet_mpi.paddle.tensor.logic import (all, allclose, any, equal, equal_all, greater_equal, greater_than, is_empty,
-                                           less_equal, less_than, logical_and, logical_not, logical_or, logical_xor,
-                                           not_equal)
+                                           is_tensor, less_equal, less_than, logical_and, logical_not, logical_or,
+                                           logical_xor, not_equal)
 from fleet_mpi.paddle.tensor.manipulation import (broadcast_to, cast, chunk, concat, crop, expand, expand_as, flatten,
-                                                  flip, gather, gather_nd, reshape, roll, scatter, scatter_nd,
-                                                  scatter_nd_add, shard_index, slice, split, squeeze, stack,
-                                                  strided_slice, tile, transpose, unbind, unique, unsqueeze, unstack)
-from fleet_mpi.paddle.tensor.math import (abs, acos, add, add_n, addcmul, addmm, asin, atan, ceil, clip, cos, cosh,
-                                          cumsum, divide, erf, exp, floor, floor_divide, floor_mod, increment, isfinite,
-                                          isinf, isnan, log, log1p, logsumexp, max, maximum, mean, min, minimum, mod,
-                                          multiply, pow, prod, reciprocal, remainder, round, rsqrt, scale, sign, sin,
-                                          sinh, sqrt, square, stanh, std, subtract, sum, tan, tanh, var)
-from fleet_mpi.paddle.tensor.random import multinomial, normal, rand, randint, randn, randperm, uniform
-from fleet_mpi.paddle.tensor.search import (argmax, argmin, argsort, index_select, masked_select, nonzero, sort, topk,
-                                            where)
+                                                  flip, gather, gather_nd, reshape, reshape_, reverse, roll, scatter,
+                                                  scatter_, scatter_nd, scatter_nd_add, shard_index, slice, split,
+                                                  squeeze, squeeze_, stack, strided_slice, tile, transpose, unbind,
+                                                  unique, unsqueeze, unsqueeze_, unstack)
+from fleet_mpi.paddle.tensor.math import (abs, acos, add, add_n, addcmul, addmm, asin, atan, broadcast_shape, ceil, clip,
+                                          conj, cos, cosh, cumsum, divide, erf, exp, floor, floor_divide, floor_mod,
+                                          increment, inverse, isfinite, isinf, isnan, kron, log, log1p, log2, log10,
+                                          logsumexp, max, maximum, mean, min, minimum, mod, multiplex, multiply, pow,
+                                          prod, reciprocal, remainder, round, rsqrt, scale, sign, sin, sinh, sqrt,
+                                          square, stanh, std, subtract, sum, tan, tanh, tanh_, trace, var)
+from fleet_mpi.paddle.tensor.random import (bernoulli, multinomial, normal, rand, randint, randn, randperm,
+                                            standard_normal, uniform)
+from fleet_mpi.paddle.tensor.search import (argmax, argmin, argsort, index_sample, index_select, masked_select, nonzero,
+                                            sort, topk, where)
+from fleet_mpi.paddle.tensor.stat import median
 from fleet_mpi.program.layers.tensor import create_parameter
 from fleet_mpi.program.types import VarType as _VarType
 from fleet_mpi.program.version import STANDS_FOR as __version__
@@ -43,10 +49,27 @@ float16, float32, float64 = (_VarType(name) for name in "float16 float32 float64
 
 base = fluid  # as 2.5 and later call it
 
+# Names that 1.8 had here.
+_OF_1X = {
+    **dict.fromkeys(("clamp", "div", "elementwise_sum"), "fleet_mpi.program.layers.early_tensor"),
+    **{f"elementwise_{name}": "fleet_mpi.program.layers.math"
+       for name in ("add", "sub", "mul", "div", "max", "min", "mod", "pow", "floordiv")},
+    **{f"reduce_{name}": "fleet_mpi.program.layers.reduction"
+       for name in ("all", "any", "max", "mean", "min", "prod", "sum")},
+    **dict.fromkeys(("create_global_var", "create_tensor", "fill_constant"), "fleet_mpi.program.layers.tensor"),
+    **dict.fromkeys(("mul", "sums"), "fleet_mpi.program.layers.math"),
+    **dict.fromkeys(("has_inf", "has_nan"), "fleet_mpi.program.layers.comparison")}
+
 # Not imported with the rest: few scripts use them.
 __getattr__ = _missing_name("paddle", globals(), {
     "no_grad": "fleet_mpi.fluid.dygraph:no_grad", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace", "paddle": "fleet_mpi.paddle",
-    "multiplex": "fleet_mpi.program.layers.positions",
-    **{name: f"fleet_mpi.paddle.{name}" for name in ("framework", "incubate", "jit", "sysconfig")}}, dict.fromkeys(
-        ("DataParallel", "grad", "Model", "summary", "flops"),
-        "there is no eager mode; build a program and run it with an Executor"))
+    "unique_with_counts": "fleet_mpi.program.layers.positions", "crop_tensor": "fleet_mpi.program.layers.positions",
+    "get_cudnn_version": "fleet_mpi.paddle.modes", "set_printoptions": "fleet_mpi.paddle.modes",
+    "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_OF_1X,
+    **{name: f"fleet_mpi.paddle.{name}" for name in (
+        "device", "framework", "incubate", "jit", "sysconfig", "text", "version")},
+    **{name: "fleet_mpi.paddle.eager_modules:_module" for name in (
+        "amp", "autograd", "callbacks", "hapi", "hub", "inference", "onnx")}}, {
+    **dict.fromkeys(("DataParallel", "grad", "Model", "summary", "flops"),
+                    "there is no eager mode; build a program and run it with an Executor"),
+    **dict.fromkeys(("real", "imag"), "complex numbers are not built; keep the two parts in variables of their own")})

@@ -9,4 +9,6 @@ from fleet_mpi.data.samplers import BatchSampler, RandomSampler, Sampler, Sequen
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fleet.batch_sampling import DistributedBatchSampler
 
+__path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
+
 __getattr__ = _missing_name("paddle.io", globals())

@@ -37,4 +37,12 @@ def set_default_dtype(d):
         raise _NotBuilt(f"paddle.set_default_dtype: only float32 is built as the default, got {d!r}; give layers their dtype")
 
 
+def get_cudnn_version():
+    """None: there is no cuDNN."""
+
+
+def set_printoptions(precision=None, threshold=None, edgeitems=None, sci_mode=None, linewidth=None):
+    """Nothing to do: it is about tensors of eager mode; what a run fetches are numpy's arrays."""
+
+
 __getattr__ = _missing_name("paddle.modes", globals())

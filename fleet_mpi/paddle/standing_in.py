@@ -50,10 +50,43 @@ _DYGRAPH = ("backward_strategy", "base", "checkpoint", "container", "io", "jit",
             "parallel", "tracer", "varbase_patch_methods")
 _NN_LAYER = ("activation", "common", "container", "conv", "distance", "layers", "loss", "norm", "pooling", "rnn",
              "transformer", "vision")
+_TEXTS = ("conll05", "imdb", "imikolov", "movielens", "uci_housing", "wmt14", "wmt16")
+_PICTURES = ("cifar", "flowers", "folder", "mnist", "voc2012")
+_NETWORKS = ("lenet", "mobilenetv1", "mobilenetv2", "resnet", "vgg")
+_EARLY = ("contrib.extend_optimizer", "contrib.inferencer", "contrib.int8_inference", "contrib.model_stat",
+          "contrib.trainer", "contrib.utils.lookup_table_utils", "distributed", "distributed.downpour", "distributed.fleet",
+          "distributed.helper", "distributed.node", "distributed.ps_instance", "graphviz", "inferencer", "net_drawer",
+          "op", "recordio_writer", "transpiler.details.vars_distributed")
+# Files of the original whose names one module here has: {module: (above, files)}.
+_FILES = {
+    "fleet_mpi.fluid.contrib.layers": ("fluid.contrib.layers", "metric_op nn rnn_impl"),
+    "fleet_mpi.fluid.contrib.mixed_precision": ("fluid.contrib.mixed_precision", "amp_nn fp16_lists fp16_utils"),
+    "fleet_mpi.fluid.contrib.slim": ("fluid.contrib.slim", "core distillation graph nas prune quantization searcher"),
+    "fleet_mpi.fluid.dygraph": ("fluid.dygraph", "amp dygraph_to_static math_op_patch profiler rnn"),
+    "fleet_mpi.paddle.distributed": ("distributed", "collective entry_attr parallel"),
+    "fleet_mpi.paddle.distributed.fleet": ("distributed.fleet", "data_generator dataset"),
+    "fleet_mpi.paddle.io": ("fluid.dataloader", "batch_sampler collate dataset sampler worker"),
+    "fleet_mpi.paddle.metric": ("metric", "metrics"),
+    "fleet_mpi.paddle.nn.functional": ("nn.functional", "activation common conv extension input loss norm pooling vision"),
+    "fleet_mpi.paddle.nn.initializer": ("nn.initializer", "assign constant kaiming normal uniform xavier"),
+    "fleet_mpi.paddle.optimizer": ("optimizer", "adadelta adagrad adam adamax adamw lamb momentum optimizer rmsprop sgd"),
+    "fleet_mpi.paddle.static": ("static", "input"),
+}
 ELSEWHERE = {
+    **{f"{above}.{file}": ours for ours, (above, files) in _FILES.items() for file in files.split()},
+    "fluid.dataloader": "fleet_mpi.paddle.io",
+    "fluid.transpiler.details.checkport": "fleet_mpi.paddle.distributed.fleet.base.private_helper_function",
+    "utils.install_check": "fleet_mpi.fluid.install_check",
+    **{f"fluid.{name}": "fleet_mpi.fluid.early_modules" for name in sorted(_EARLY, reverse=True)},
+    "fluid.contrib.utils.hdfs_utils": "fleet_mpi.fluid.contrib.utils",
+    "fluid.dygraph_utils": "fleet_mpi.fluid.dygraph",
+    "imperative": "fleet_mpi.fluid.dygraph",
+    "plot": "fleet_mpi.paddle.utils.plot",
+    **{name: "fleet_mpi.paddle.eager_modules" for name in (
+        "amp", "autograd", "callbacks", "hapi.callbacks", "hapi.model", "hapi", "hub", "incubate.hapi", "inference", "onnx")},
+    "reader.decorator": "fleet_mpi.paddle.reader",
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
     **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},
-    "fluid.contrib.slim.quantization": "fleet_mpi.fluid.contrib.slim",
     "fluid.contrib.quantize": "fleet_mpi.fluid.contrib.slim",
     "incubate.distributed.fleet.base": "fleet_mpi.fluid.incubate.fleet.base.fleet_base",
     "incubate.distributed.fleet.role_maker": "fleet_mpi.fluid.incubate.fleet.base.role_maker",
@@ -61,6 +94,10 @@ ELSEWHERE = {
     "distributed.transpiler": "fleet_mpi.fluid.transpiler",
     **{f"framework.{name}": "fleet_mpi.paddle.framework" for name in ("dtype", "framework", "io", "random")},
     "framework.core": "fleet_mpi.fluid.core",
+    **{f"text.datasets.{name}": "fleet_mpi.paddle.text.datasets" for name in _TEXTS},
+    **{f"vision.datasets.{name}": "fleet_mpi.paddle.vision.datasets" for name in _PICTURES},
+    **{f"vision.models.{name}": f"fleet_mpi.program.models.{name}" for name in _NETWORKS},
+    "vision.transforms.transforms": "fleet_mpi.paddle.vision.transforms",
     "static.nn.common": "fleet_mpi.paddle.static.nn",
     "static.nn.control_flow": "fleet_mpi.fluid.layers.control_flow",
     "base": "fleet_mpi.fluid",

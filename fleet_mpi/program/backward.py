@@ -11,6 +11,7 @@ from fleet_mpi import notices
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.program import outside_names, writes_to_outside
 from fleet_mpi.program.registry import FORWARD, GRAD, find, grad_name
+from fleet_mpi.program.structures import as_list
 from fleet_mpi.program.types import Role, VarType, is_float
 from fleet_mpi.program.value_copies import ValueCopies
 from fleet_mpi.program.variable import Parameter, Variable
@@ -43,8 +44,10 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
 
 def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     """Add ops for the gradients of ``targets`` with respect to ``inputs``; None where none flows."""
-    targets, inputs = _as_list(targets), _as_list(inputs)
-    given = _as_list(target_gradients) if target_gradients is not None else [None] * len(targets)
+    targets, inputs = as_list(targets), as_list(inputs)
+    if not all(isinstance(one, Variable) for one in targets + inputs):
+        raise ProgramError(f"gradients: expected variables as targets and inputs, got {targets!r:.80} and {inputs!r:.80}")
+    given = as_list(target_gradients) if target_gradients is not None else [None] * len(targets)
     block = targets[0].block.program.global_block()
     walk = Walk(block, no_grad_set, sources={one.name for one in inputs})
     with block.program._backward_role_guard():
@@ -325,7 +328,3 @@ def _parameters(program, parameter_list):
         return [param for param in program.all_parameters() if param.trainable]
     found = [one if isinstance(one, Variable) else block.var(one) for one in parameter_list]
     return [param for param in found if not isinstance(param, Parameter) or param.trainable]
-
-
-def _as_list(one):
-    return list(one) if isinstance(one, (list, tuple)) else [one]

@@ -1,7 +1,7 @@
 """Block: variables and ops in order. Block 0 is the program's; others are bodies of control flow."""
 
 from fleet_mpi.errors import ProgramError, nearest
-from fleet_mpi.program import registry, unique_name
+from fleet_mpi.program import element_types, registry, unique_name
 from fleet_mpi.program.operator import ROLE, ROLE_VAR, SCOPE, Operator
 from fleet_mpi.program.variable import Parameter, Variable, as_shape
 
@@ -108,6 +108,7 @@ class Block:
         if self.program._device:
             op.attrs.setdefault("op_device", self.program._device)
         definition.check_slots(op)
+        element_types.check(op)
         registry.infer_at_build(op)
         self.ops.insert(index, op)
         self.program.touch()

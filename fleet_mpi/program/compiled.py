@@ -96,8 +96,8 @@ class CompiledProgram:
         """
         self.loss_name = loss_name
         self.build_strategy = build_strategy or self.build_strategy or BuildStrategy()
-        if self.build_strategy.sync_batch_norm and self.program._is_distributed and self.program._distribution is None:
-            synchronise_batch_norm(self.program)
+        if self.program._is_distributed and self.program._distribution is None:
+            synchronise_batch_norm(self.program, marked_only=not self.build_strategy.sync_batch_norm)
         self.exec_strategy = exec_strategy or ExecutionStrategy()
         self.places = places
         return self

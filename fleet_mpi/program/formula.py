@@ -42,7 +42,8 @@ for _name, _function in {"lt": "less", "le": "less_equal", "gt": "greater", "ge"
 Term.__neg__ = lambda self: Term("negative", self)
 Term.__abs__ = lambda self: Term("absolute", self)
 
-exp, expm1, log, log1p, sqrt, square = map(function_of, ("exp", "expm1", "log", "log1p", "sqrt", "square"))
+exp, expm1, sqrt, square = map(function_of, ("exp", "expm1", "sqrt", "square"))
+log, log1p, log2, log10 = map(function_of, ("log", "log1p", "log2", "log10"))
 sin, cos, tan, sinh, cosh, tanh = map(function_of, ("sin", "cos", "tan", "sinh", "cosh", "tanh"))
 arcsin, arccos, arctan = map(function_of, ("arcsin", "arccos", "arctan"))
 floor, ceil, trunc, sign, reciprocal = map(function_of, ("floor", "ceil", "trunc", "sign", "reciprocal"))

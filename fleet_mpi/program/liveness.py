@@ -23,6 +23,8 @@ def live_ops(program, fetches):
     block = program.global_block()
     wanted, kept = set(fetches), []
     for op in reversed(block.ops):
+        if find(op.type).traits.get("by_executor"):
+            continue
         if wanted.intersection(op.output_arg_names) or has_effect(op):
             kept.append(op)
             wanted.update(reads_of(op))

@@ -26,8 +26,8 @@ class Operator:
     def __init__(self, block, type, inputs=None, outputs=None, attrs=None, site=None):
         self.block = block
         self.type = type
-        self.inputs = {slot: as_names(given) for slot, given in (inputs or {}).items() if given is not None}
-        self.outputs = {slot: as_names(given) for slot, given in (outputs or {}).items() if given is not None}
+        self.inputs = {slot: as_names(given, type) for slot, given in (inputs or {}).items() if given is not None}
+        self.outputs = {slot: as_names(given, type) for slot, given in (outputs or {}).items() if given is not None}
         self.attrs = dict(attrs or {})
         self.site = site or call_site()
 
@@ -149,11 +149,14 @@ class Operator:
                 f" {{{', '.join(f'{name}: {value}' for name, value in attrs.items())}}}")
 
 
-def as_names(given):
-    """A list of names from a variable, a name, or a list of them."""
-    if isinstance(given, (list, tuple)):
-        return [one if isinstance(one, str) else one.name for one in given]
-    return [given if isinstance(given, str) else given.name]
+def as_names(given, who):
+    """A list of names from a variable, a name, or a list of them, given to an op."""
+    try:
+        if isinstance(given, (list, tuple)):
+            return [one if isinstance(one, str) else one.name for one in given]
+        return [given if isinstance(given, str) else given.name]
+    except AttributeError:
+        raise ProgramError(f"{who}: expected variables of the program, got {given!r:.80}") from None
 
 
 def call_site():

@@ -68,8 +68,8 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", **traits):
     ``grad_inplace`` the same for the gradient; ``no_grad`` = "Label", inputs that get none, float or
     not; ``by_rows`` = "W", an input that may be a DistantTable; ``effect``, runs even if nobody reads it;
     ``dynamic``, output shapes depend on values, so the block is interpreted op by op; ``constant``, the
-    output depends on attributes alone; ``enter``, called with a Call before the op's body is inferred: it defines
-    what the op itself puts into the body.
+    output depends on attributes alone; ``by_executor``, only shown: the executor itself does it; ``enter``,
+    called with a Call before the op's body is inferred: it defines what the op itself puts into the body.
     """
     def enter(body):
         definition = Definition(type, body, inputs, outputs, dict(attrs or {}), grad_reads, **traits)

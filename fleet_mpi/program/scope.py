@@ -203,6 +203,14 @@ def global_scope():
     return _global_scope
 
 
+def value_of(name, scope=None, return_numpy=True):
+    """The value that a variable has in a scope (the global one), as an array or a Tensor."""
+    holder = (scope or global_scope()).find_var(name)
+    if holder is None or holder.tensor.array is None:
+        raise UsageError(f"_fetch_var: {name!r} has no value in this scope; only persistable variables keep theirs after a run")
+    return as_numpy(holder.tensor) if return_numpy else holder.tensor
+
+
 @contextmanager
 def scope_guard(scope):
     """Within the block, another scope is the global one."""

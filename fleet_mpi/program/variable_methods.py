@@ -17,11 +17,13 @@ METHODS = {
     "manipulation": "expand_as_v2:expand_as expand_to:expand flatten_contiguous_range:flatten flip gather_axis:gather "
                     "gather_nd strided_slice tile topk_along:topk",
     "math": "bmm dot matmul_v2:matmul scale",
-    "activation": "abs acos asin atan ceil cos cosh erf exp floor log log1p reciprocal round rsqrt sigmoid sign sin sinh "
-                  "sqrt square tan tanh",
+    "activation": "abs acos asin atan ceil cos cosh erf exp floor log log1p log2 log10 reciprocal round rsqrt sigmoid sign sin sinh "
+                  "sqrt square stanh tan tanh",
     "comparison": "equal_all logical_and logical_not logical_or logical_xor each_isfinite:isfinite each_isinf:isinf "
                   "each_isnan:isnan",
-    "positions": "allclose masked_select multinomial rank tril triu",
+    "linear_algebra": "cholesky cross dist inverse kron mv trace",
+    "positions": "allclose index_sample masked_select multinomial rank tril triu",
+    "statistics": "histogram median",
     "tensor": "assign:clone size:numel",
 }
 

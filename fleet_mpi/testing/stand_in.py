@@ -401,8 +401,8 @@ def _build_device():
         as_strided=lambda a, *args, **named: _call("as_strided", windows.as_strided, (a, *args), named, 1),
         sliding_window_view=lambda a, *args, **named: _call(
             "sliding_window_view", windows.sliding_window_view, (a, *args), named, 1)))
-    content["linalg"] = _submodule(
-        "device.linalg", norm=lambda a, *args, **named: _call("norm", np.linalg.norm, (a, *args), named))
+    content["linalg"] = _submodule("device.linalg", **{name: lambda a, *args, run=name, **named: _call(
+        run, getattr(np.linalg, run), (a, *args), named) for name in ("norm", "inv", "cholesky")})
 
     content["cuda"] = _submodule(
         "device.cuda", Stream=streams.Stream, Event=streams.Event, get_current_stream=streams.current_stream,

@@ -202,7 +202,7 @@ def test_saved_by_2_servers_loaded_by_3_and_by_one_process_the_bits_are_the_same
 
 TRANSPILED = """
 import os, sys
-import numpy as np, paddle.fluid as fluid
+import numpy as np, paddle, paddle.fluid as fluid
 
 role, number, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 x, y = fluid.layers.data(name="x", shape=[13]), fluid.layers.data(name="y", shape=[1])
@@ -227,6 +227,11 @@ else:
             rows = draw.normal(size=(20, 13)).astype("float32")
             exe.run(program, feed={"x": rows, "y": rows.sum(1, keepdims=True)})
     fluid.io.save_inference_model(os.path.join(folder, "model"), ["x"], [guess], exe)
+    own = os.path.join(folder, "of_%d" % number)
+    fluid.io.save_inference_model(own, ["x"], [guess], exe, params_filename="all")
+    values = paddle.static.serialize_persistables([x], [guess], exe)
+    assert values == paddle.static.load_from_file(os.path.join(own, "all")) and len(values) > 13 * 2000 * 4
+    assert paddle.static.serialize_program([x], [guess]) == paddle.static.load_from_file(os.path.join(own, "__model__"))
     exe.close()
     try:
         exe.run(program, feed={"x": rows, "y": rows})

@@ -6,7 +6,12 @@ import math
 
 import pytest
 
-from fleet_mpi.errors import NotBuilt, UnknownName, missing_name, nearest
+from fleet_mpi.errors import CheckpointMissing, NotBuilt, ProgramError, UnknownName, UsageError, missing_name, nearest
+
+
+def test_what_cannot_mean_anything_is_both_of_the_kinds_that_the_original_raises():
+    assert issubclass(UsageError, (ValueError,)) and issubclass(UsageError, TypeError)
+    assert issubclass(ProgramError, TypeError) and issubclass(CheckpointMissing, FileNotFoundError)
 
 
 def test_the_nearest_names_are_said_once_each():

@@ -51,13 +51,29 @@ def reader_creator(filename, sub_name, cycle=False):
     """A reader over the members of an archive whose names contain ``sub_name``."""
 
     def read_once():
-        with tarfile.open(filename) as archive:
-            for member in archive:
-                if sub_name in member.name.rsplit("/", 1)[-1] and member.isfile():
-                    batch = safe_pickle.load(archive.extractfile(member), encoding="bytes")
-                    yield from _samples(batch, f"{filename}:{member.name}")
+        for _, samples in batches(filename, sub_name):
+            for pixels, label in samples:
+                yield _flat(pixels), label
 
     return _repeated(read_once) if cycle else read_once
+
+
+def batches(filename, sub_name):
+    """Yield (name, samples) of the members of an archive whose names contain ``sub_name``, in its own order.
+
+    A sample is (3072 bytes, channel by channel; label).
+    """
+    with tarfile.open(filename) as archive:
+        for member in archive:
+            if sub_name in member.name.rsplit("/", 1)[-1] and member.isfile():
+                batch = safe_pickle.load(archive.extractfile(member), encoding="bytes")
+                yield member.name, _samples(batch, f"{filename}:{member.name}")
+
+
+def drawn(classes, split):
+    """The stand-in's pictures of one part, by number: (red, green, blue [32, 32, 3], label)."""
+    notices.stand_in("cifar", "32 x 32 pictures with colours and stripes by class", home.folder("cifar"))
+    return coloured_patterns.Drawn(_SYNTHETIC_COUNT[split], classes, 32, split == "test", len(_SYNTHETIC_COUNT))
 
 
 def _reader(classes, split, sub_name, cycle):
@@ -65,13 +81,10 @@ def _reader(classes, split, sub_name, cycle):
     path = home.find(url, "cifar", md5)
     if path is not None:
         return reader_creator(path, sub_name, cycle)
-    notices.stand_in("cifar", "32 x 32 pictures with colours and stripes by class", home.folder("cifar"))
+    pictures = drawn(classes, split)
 
     def read_drawn():
-        for number in range(coloured_patterns.limited(_SYNTHETIC_COUNT[split])):
-            # A step without common factor with 10 or 100 gives every class its share in mixed order.
-            label = number * 37 % classes
-            pixels = coloured_patterns.picture(label, 32, classes, 2 * number + (split == "test"))
+        for pixels, label in pictures:
             yield _flat(np.moveaxis(pixels, 2, 0)), label
 
     return _repeated(read_drawn) if cycle else read_drawn
@@ -82,8 +95,7 @@ def _samples(batch, where):
     labels = batch.get(b"labels", batch.get(b"fine_labels")) if isinstance(batch, dict) else None
     if pixels is None or labels is None:
         raise UsageError(f"cifar: {where} is to hold a dictionary with data and labels or fine_labels")
-    for image, label in zip(pixels, labels):
-        yield _flat(image), int(label)
+    return [(image, int(label)) for image, label in zip(pixels, labels)]
 
 
 def _flat(image):

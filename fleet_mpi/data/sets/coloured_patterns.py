@@ -30,6 +30,24 @@ def class_picture(label, size, seed):
     return np.clip(picture, 0.0, 255.0).astype(np.uint8)
 
 
+class Drawn:
+    """The pictures of one part of a made-up set by number, (uint8 [size, size, 3], label), each made when it is asked for."""
+
+    def __init__(self, count, classes, size, part, parts):
+        self.count, self.classes, self.size, self.part, self.parts = limited(count), classes, size, part, parts
+
+    def __getitem__(self, number):
+        if not -self.count <= number < self.count:
+            raise IndexError(f"no picture {number} among {self.count}")
+        number = int(number) % self.count
+        # 37 has no common factor with the numbers of classes (10, 100, 102): each comes in turn, in mixed order.
+        label = number * 37 % self.classes
+        return picture(label, self.size, self.classes, self.parts * number + self.part), label
+
+    def __len__(self):
+        return self.count
+
+
 def picture(label, size, seed, number):
     """The ``number``-th picture of a class: moved round, brighter or darker, with grain."""
     rng = np.random.default_rng([seed, label, number])

@@ -7,7 +7,6 @@ needs PIL. The stand-in makes pictures in the PPM format, which goes the same wa
 import io
 import itertools
 import os
-import re
 import tarfile
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from fleet_mpi import settings
 from fleet_mpi import notices
 from fleet_mpi.data import home
+from fleet_mpi.data.ppm_files import ppm_array
 from fleet_mpi.data.readers import map_readers, xmap_readers
 from fleet_mpi.data.sets import coloured_patterns
 from fleet_mpi.data.sets.matlab_files import load_arrays
@@ -110,32 +110,46 @@ def _images(flag):
              ((DATA_URL, DATA_MD5), (LABEL_URL, LABEL_MD5), (SETID_URL, SETID_MD5))]
     if all(files):
         return _archived(*files, flag)
-    notices.stand_in("flowers", f"pictures with colours and stripes for {CLASSES} classes", home.folder("flowers"))
+    pictures = drawn(flag)
 
     def read_drawn():
-        part = list(_SYNTHETIC_COUNT).index(flag)
-        for number in range(coloured_patterns.limited(_SYNTHETIC_COUNT[flag])):
-            # 37 and 102 have no common factor: every class comes in turn, in mixed order.
-            label = number * 37 % CLASSES
-            pixels = coloured_patterns.picture(label, _SHORTER_EDGE, CLASSES, 3 * number + part)
+        for pixels, label in pictures:
             yield b"P6 %d %d 255\n" % (_SHORTER_EDGE, _SHORTER_EDGE) + pixels.tobytes(), label
 
     return read_drawn
 
 
-def _archived(archive_path, label_path, setid_path, flag):
+def drawn(flag):
+    """The stand-in's pictures of one part, by number: (red, green, blue [256, 256, 3], label)."""
+    notices.stand_in("flowers", f"pictures with colours and stripes for {CLASSES} classes", home.folder("flowers"))
+    return coloured_patterns.Drawn(_SYNTHETIC_COUNT[flag], CLASSES, _SHORTER_EDGE, list(_SYNTHETIC_COUNT).index(flag),
+                                   len(_SYNTHETIC_COUNT))
+
+
+def labels_by_name(label_path, setid_path, flag):
+    """{name in the archive: label from 0 up} of one part, in the order of its list."""
     arrays, parts = load_arrays(label_path), load_arrays(setid_path)
     if "labels" not in arrays or flag not in parts:
         raise UsageError(f"flowers: expected 'labels' in {label_path} (has {sorted(arrays)}) "
                          f"and {flag!r} in {setid_path} (has {sorted(parts)})")
     labels = arrays["labels"].ravel()
-    label_of = {f"jpg/image_{number:05d}.jpg": int(labels[number - 1]) - 1 for number in parts[flag].ravel().tolist()}
+    return {f"jpg/image_{number:05d}.jpg": int(labels[number - 1]) - 1 for number in parts[flag].ravel().tolist()}
+
+
+def members(archive_path, names):
+    """Yield (name, bytes) of the archive's files with these names, in its own order."""
+    with tarfile.open(archive_path) as archive:
+        for member in archive:
+            if member.name in names:
+                yield member.name, archive.extractfile(member).read()
+
+
+def _archived(archive_path, label_path, setid_path, flag):
+    label_of = labels_by_name(label_path, setid_path, flag)
 
     def read_archive():
-        with tarfile.open(archive_path) as archive:
-            for member in archive:
-                if member.name in label_of:
-                    yield archive.extractfile(member).read(), label_of[member.name]
+        for name, content in members(archive_path, label_of):
+            yield content, label_of[name]
 
     return read_archive
 
@@ -157,7 +171,7 @@ def _to_vector(content, rng):
 def _decode(content):
     """Red, green, blue [height, width, 3] with a shorter edge of 256 pixels."""
     if content[:2] == b"P6":
-        pixels = _decode_ppm(content)
+        pixels = ppm_array(content)
         if min(pixels.shape[:2]) == _SHORTER_EDGE:
             return pixels
     try:
@@ -170,12 +184,3 @@ def _decode(content):
         scale = _SHORTER_EDGE / min(image.size)
         size = [max(_SHORTER_EDGE, round(edge * scale)) for edge in image.size]
         return np.asarray(image.resize(size, Image.BICUBIC))
-
-
-def _decode_ppm(content):
-    header = re.match(rb"P6\s+(\d+)\s+(\d+)\s+255\s", content)
-    width, height = (int(text) for text in header.groups()) if header else (0, 0)
-    if not header or len(content) != header.end() + width * height * 3:
-        raise UsageError(f"flowers: not a PPM image with one byte per colour: {content[:20]!r}..., "
-                         f"{len(content)} bytes")
-    return np.frombuffer(content, np.uint8, offset=header.end()).reshape(height, width, 3)

@@ -9,12 +9,11 @@ import string
 import tarfile
 from collections import Counter
 
-import numpy as np
-
 from fleet_mpi import notices
 from fleet_mpi.data import home
 from fleet_mpi.data.readers import cache
-from fleet_mpi.data.sets.words import UNKNOWN, decode, made_up_words, vocabulary_of
+from fleet_mpi.data.sets.made_up_reviews import reviews
+from fleet_mpi.data.sets.words import UNKNOWN, decode, vocabulary_of
 
 URL = "https://dataset.bj.bcebos.com/imdb%2FaclImdb_v1.tar.gz"
 MD5 = "7c2ac02c03563afcf9b574c7e56c153a"
@@ -84,19 +83,7 @@ def _split_reader(split, word_idx):
 
 
 def _synthetic_reviews():
-    vocabulary = np.array(made_up_words(480, 7), dtype=object)
-    common, telling = vocabulary[:400], {"pos": vocabulary[400:440], "neg": vocabulary[440:]}
-    # Frequencies as in real text: the n-th word comes about 1/n as often as the first.
-    frequency = 1.0 / np.arange(1, len(common) + 1)
-    frequency /= frequency.sum()
     for split, count in _SYNTHETIC_COUNT.items():
         for mood in ("pos", "neg"):
-            rng = np.random.default_rng([3, split == "train", mood == "pos"])
-            for number in range(count):
-                words = rng.choice(common, rng.integers(20, 100), p=frequency)
-                told = rng.random(len(words)) < 0.15
-                # One in five of the telling words is of the other mood: no single word decides.
-                own = rng.choice(telling[mood], len(words))
-                other = rng.choice(telling["neg" if mood == "pos" else "pos"], len(words))
-                words = np.where(told, np.where(rng.random(len(words)) < 0.8, own, other), words)
-                yield f"aclImdb/{split}/{mood}/{number}_0.txt", words.tolist()
+            for number, words in enumerate(reviews(mood, count, [3, split == "train", mood == "pos"])):
+                yield f"aclImdb/{split}/{mood}/{number}_0.txt", words

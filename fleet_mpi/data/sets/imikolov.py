@@ -17,9 +17,10 @@ from fleet_mpi.errors import UsageError
 URL = "https://dataset.bj.bcebos.com/imikolov%2Fsimple-examples.tgz"
 MD5 = "30177ea32e27c525793142b6bf2c8e2d"
 
-_TRAIN, _VALID = "ptb.train.txt", "ptb.valid.txt"
+_TRAIN, _VALID, _TEST = "ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"
 _START, _END = "<s>", "<e>"
-_SYNTHETIC_COUNT = {_TRAIN: 3000, _VALID: 300}
+_SYNTHETIC_COUNT = {_TRAIN: 3000, _VALID: 300, _TEST: 300}
+_SEEDS = {_TRAIN: 1, _VALID: 0, _TEST: 2}
 _FOLLOWERS = np.array([0.55, 0.25, 0.15, 0.05])
 
 
@@ -48,6 +49,11 @@ def train(word_idx, n, data_type=DataType.NGRAM):
 def test(word_idx, n, data_type=DataType.NGRAM):
     """A reader over the validation text; ``n`` as for ``train``."""
     return _reader(_VALID, word_idx, n, data_type)
+
+
+def last_part(word_idx, n, data_type=DataType.NGRAM):
+    """A reader over the file named test, which ``test`` leaves alone; ``n`` as for ``train``."""
+    return _reader(_TEST, word_idx, n, data_type)
 
 
 def fetch():
@@ -101,7 +107,7 @@ def _synthetic_sentences(part):
     words = made_up_words(200, 5)
     followers = np.random.default_rng(11).integers(0, len(words), (len(words), len(_FOLLOWERS))).tolist()
     bounds = _FOLLOWERS.cumsum()
-    rng = np.random.default_rng([13, part == _TRAIN])
+    rng = np.random.default_rng([13, _SEEDS[part]])
     for _ in range(_SYNTHETIC_COUNT[part]):
         word = int(rng.integers(len(words)))
         sentence = [words[word]]

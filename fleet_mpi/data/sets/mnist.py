@@ -62,10 +62,7 @@ def reader_creator(image_filename, label_filename, buffer_size):
     """A reader over a pair of gzipped idx files; ``buffer_size`` images are scaled at once."""
 
     def read_images():
-        images, labels = _read_idx(image_filename, 2051, 3), _read_idx(label_filename, 2049, 1)
-        if len(images) != len(labels):
-            raise UsageError(f"mnist: {image_filename} has {len(images)} images, "
-                             f"{label_filename} has {len(labels)} labels")
+        images, labels = read_pair(image_filename, label_filename)
         for start in range(0, len(images), buffer_size):
             part = images[start:start + buffer_size].astype(np.float32)
             part = (part / 255.0 * 2.0 - 1.0).reshape(len(part), -1)
@@ -74,13 +71,34 @@ def reader_creator(image_filename, label_filename, buffer_size):
     return read_images
 
 
+def read_pair(image_filename, label_filename):
+    """The arrays of a pair of gzipped idx files: bytes [count, height, width], and as many labels."""
+    images, labels = _read_idx(image_filename, 2051, 3), _read_idx(label_filename, 2049, 1)
+    if len(images) != len(labels):
+        raise UsageError(f"mnist: {image_filename} has {len(images)} images, "
+                         f"{label_filename} has {len(labels)} labels")
+    return images, labels
+
+
+def drawn(split):
+    """The stand-in's arrays: bytes [count, 28, 28], and as many labels."""
+    _say_drawn()
+    samples = list(_synthetic_reader(split)())
+    pixels = np.rint((np.stack([image for image, _ in samples]) + 1.0) * 127.5).astype(np.uint8)
+    return pixels.reshape(-1, 28, 28), np.array([label for _, label in samples])
+
+
+def _say_drawn():
+    notices.stand_in("mnist", f"{_TRAIN_COUNT} train and {_TEST_COUNT} test digits drawn from strokes",
+                     home.folder("mnist"))
+
+
 def _reader(split, image_file, label_file):
     images = home.find(image_file[0], "mnist", image_file[1])
     labels = home.find(label_file[0], "mnist", label_file[1])
     if images is not None and labels is not None:
         return reader_creator(images, labels, 100)
-    notices.stand_in("mnist", f"{_TRAIN_COUNT} train and {_TEST_COUNT} test digits drawn from strokes",
-                     home.folder("mnist"))
+    _say_drawn()
     return _synthetic_reader(split)
 
 

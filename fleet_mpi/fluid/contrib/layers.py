@@ -3,6 +3,8 @@
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers.embedding import sparse_embedding
 
+__path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
+
 _LATE = {"ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
          **dict.fromkeys(("fused_embedding_seq_pool", "partial_concat", "partial_sum", "shuffle_batch"),
                          "fleet_mpi.program.layers.click"),

@@ -8,7 +8,7 @@ from fleet_mpi.fluid.layers.control_flow import (Assert, ConditionalBlock, Paral
                                                  equal, greater_equal, greater_than, increment, is_empty, less_equal,
                                                  less_than, not_equal, switch_case, while_loop)
 from fleet_mpi.fluid.layers.device import get_places
-from fleet_mpi.fluid.layers.io import create_py_reader_by_data, data, double_buffer, py_reader, read_file
+from fleet_mpi.fluid.layers.io import create_py_reader_by_data, data, double_buffer, load, py_reader, read_file
 from fleet_mpi.fluid.layers.learning_rate_scheduler import (cosine_decay, exponential_decay, inverse_time_decay,
                                                             linear_lr_warmup, natural_exp_decay, noam_decay,
                                                             piecewise_decay, polynomial_decay)
@@ -49,7 +49,8 @@ from fleet_mpi.fluid.layers.tensor import (argmax, argmin, argsort, assign, cast
                                            ones_like, range, reverse, sums, zeros, zeros_like)
 from fleet_mpi.fluid.layers.tensor import randperm
 
-_LATE = {**control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._LATE,
+_LATE = {**{name: f"fleet_mpi.fluid.layers.{name}" for name in ("layer_function_generator", "math_op_patch", "utils")},
+         **control_flow._LATE, **rnn._LATE, **tensor._LATE, **nn._LATE, **loss._LATE,
          **dict.fromkeys(("distributions", "Categorical", "MultivariateNormalDiag", "Normal", "Uniform"),
                          "fleet_mpi.fluid.layers.distributions")}
 

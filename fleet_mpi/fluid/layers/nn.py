@@ -25,7 +25,10 @@ from fleet_mpi.program.layers.tensor import (gaussian_random, gaussian_random_ba
                                              uniform_random, uniform_random_batch_size_like)
 from fleet_mpi.program.schedules import autoincreased_step_counter
 
-_LATE = {"gather_tree": "fleet_mpi.program.layers.beam_search", "mean_iou": "fleet_mpi.program.layers.metric",
+_LATE = {"_elementwise_op": "fleet_mpi.program.layers.generated:elementwise_of",
+         "row_conv": "fleet_mpi.program.layers.sequence", "unbind": "fleet_mpi.program.layers.functional_tensor",
+         "unique_with_counts": "fleet_mpi.program.layers.positions",
+         "gather_tree": "fleet_mpi.program.layers.beam_search", "mean_iou": "fleet_mpi.program.layers.metric",
          "sampling_id": "fleet_mpi.program.layers.sampled_loss",
          **dict.fromkeys(("chunk_eval", "crf_decoding", "ctc_greedy_decoder", "linear_chain_crf"),
                          "fleet_mpi.program.layers.sequence_labels"),

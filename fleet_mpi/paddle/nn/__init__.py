@@ -16,12 +16,20 @@ from fleet_mpi.program.layers.image_classes import (AdaptiveAvgPool1D, AdaptiveM
                                                     InstanceNorm2D, InstanceNorm3D, LocalResponseNorm, MaxPool1D, Pad1D,
                                                     Pad2D, PixelShuffle, SpectralNorm, Unfold, Upsample,
                                                     UpsamplingBilinear2D, UpsamplingNearest2D)
-from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
+from fleet_mpi.program.layers.layer import Layer, LayerList, ParameterList, Sequential
 from fleet_mpi.program.layers.transformer import (MultiHeadAttention, Transformer, TransformerDecoder,
                                                   TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
 
 _RECURRENT = ("RNNCellBase", "SimpleRNNCell", "LSTMCell", "GRUCell", "RNN", "BiRNN", "SimpleRNN", "LSTM", "GRU")
-_LATE = {"layer": "fleet_mpi.paddle.nn.layer",
+_VOLUMES = ("Conv3D", "Conv1DTranspose", "Conv3DTranspose", "MaxPool3D", "AvgPool3D", "AdaptiveAvgPool3D",
+            "AdaptiveMaxPool3D", "Pad3D")
+_LOSSES = ("NLLLoss", "KLDivLoss", "SmoothL1Loss", "MarginRankingLoss", "CTCLoss", "HSigmoidLoss", "PairwiseDistance")
+_LATE = {"layer": "fleet_mpi.paddle.nn.layer", "utils": "fleet_mpi.paddle.nn.utils",
+         **dict.fromkeys(_VOLUMES, "fleet_mpi.program.layers.volume_classes"),
+         **dict.fromkeys(_LOSSES, "fleet_mpi.program.layers.loss_classes"),
+         **dict.fromkeys(("Dropout2D", "Dropout3D", "AlphaDropout"), "fleet_mpi.program.layers.dropout_classes"),
+         "SyncBatchNorm": "fleet_mpi.program.layers.synchronised_norm",
+         "diag_embed": "fleet_mpi.program.layers.linear_algebra",
          **dict.fromkeys(_RECURRENT, "fleet_mpi.program.layers.recurrent_classes"),
          "BeamSearchDecoder": "fleet_mpi.program.layers.beam_decoder",
          "dynamic_decode": "fleet_mpi.program.layers.decoding"}

@@ -68,4 +68,6 @@ class Assign(_initializers.NumpyArray):
         super().__init__(value)
 
 
+__path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
+
 __getattr__ = _missing_name("paddle.nn.initializer", globals())

@@ -28,5 +28,10 @@ __getattr__ = _missing_name("paddle.static", globals(), {
     "exponential_decay": "fleet_mpi.program.schedules:exponential_decay",
     "ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
     **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
+    **{name: f"fleet_mpi.fluid.io:{name}" for name in ("load_vars", "save_vars")},
+    **{name: f"fleet_mpi.paddle.static.io:{name}" for name in (
+        "deserialize_persistables", "deserialize_program", "load_from_file", "normalize_program", "save_to_file",
+        "serialize_persistables", "serialize_program")},
     **{name: f"fleet_mpi.paddle.static.{name}" for name in ("amp", "io")}},
-    {"InputSpec": "it describes what eager models take, and there is no eager mode; declare inputs with paddle.static.data"})
+    {"xpu_places": "such devices are not built; take cpu_places or cuda_places",
+     "InputSpec": "it describes what eager models take, and there is no eager mode; declare inputs with paddle.static.data"})

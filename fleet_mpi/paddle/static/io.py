@@ -1,6 +1,9 @@
 """``paddle.static.io``: saving and loading of static programs, under the address some scripts use."""
 
 from fleet_mpi.checkpoint.model_files import load, save
+from fleet_mpi.checkpoint.serialized import (deserialize_persistables, deserialize_program, load_from_file,
+                                             normalize_program, save_to_file, serialize_persistables,
+                                             serialize_program)
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.paddle.static.inference_model import load_inference_model, save_inference_model
 

@@ -4,10 +4,10 @@ from fleet_mpi.errors import NotBuilt as _NotBuilt
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers import tensor as _tensor
 from fleet_mpi.program.layers.functional_tensor import meshgrid
+from fleet_mpi.program.layers.linear_algebra import diag, diagflat
 from fleet_mpi.program.layers.positions import tril, triu
-from fleet_mpi.program.layers.tensor import create_tensor, diag, fill_constant
+from fleet_mpi.program.layers.tensor import create_tensor, fill_constant
 from fleet_mpi.program.layers.tensor import full_like as _full_like
-from fleet_mpi.program.layers.tensor import linspace
 
 
 def assign(x, output=None):
@@ -45,11 +45,26 @@ def ones_like(x, dtype=None, name=None):
     return _full_like(x, 1.0, dtype, name=name)
 
 
+def empty(shape, dtype=None, name=None):
+    """A variable whose values do not matter: zeros here."""
+    return full(shape, 0.0, dtype, name)
+
+
+def empty_like(x, dtype=None, name=None):
+    """A variable in the shape of ``x`` whose values do not matter: zeros here."""
+    return _full_like(x, 0.0, dtype, name=name)
+
+
 def arange(start=0, end=None, step=1, dtype=None, name=None):
     """start, start + step, ... below end; with one number, from 0 to below it."""
     start, end = (0, start) if end is None else (start, end)
     whole = all(isinstance(one, int) for one in (start, end, step))
     return _tensor.range(start, end, step, dtype or ("int64" if whole else "float32"))
+
+
+def linspace(start, stop, num, dtype=None, name=None):
+    """``num`` numbers evenly from ``start`` to ``stop``, both included."""
+    return _tensor.linspace(start, stop, num, dtype or "float32", name)
 
 
 def eye(num_rows, num_columns=None, dtype=None, name=None):

@@ -1,7 +1,26 @@
-"""``paddle.utils``: unique names and version checks."""
+"""``paddle.utils``: unique names, version checks, marks for old functions, curves."""
+
+import importlib as _importlib
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid import unique_name
+from fleet_mpi.fluid.annotations import deprecated as _deprecated
 from fleet_mpi.program.version import require_version
 
-__getattr__ = _missing_name("paddle.utils", globals())
+
+def deprecated(update_to="", since="", reason="", level=0):
+    """Decorator: a function's first call logs that another should be called instead."""
+    return _deprecated(since, update_to or "another", reason)
+
+
+def try_import(module_name, err_msg=None):
+    """A module by name; ImportError with these words where it is not installed."""
+    try:
+        return _importlib.import_module(module_name)
+    except ImportError:
+        raise ImportError(err_msg or f"{module_name} is not installed: pip install {module_name}") from None
+
+
+__getattr__ = _missing_name("paddle.utils", globals(), {
+    "plot": "fleet_mpi.paddle.utils.plot", "Ploter": "fleet_mpi.paddle.utils.plot",
+    "run_check": "fleet_mpi.fluid.install_check"})

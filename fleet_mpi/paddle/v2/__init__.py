@@ -10,4 +10,4 @@ def init(**kwargs):
     """Nothing: devices and threads are chosen by places and settings."""
 
 
-__getattr__ = _missing_name("paddle.v2", globals())
+__getattr__ = _missing_name("paddle.v2", globals(), {"plot": "fleet_mpi.paddle.utils.plot"})

@@ -5,6 +5,7 @@ import math
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.initializers import Constant, Normal
 from fleet_mpi.program.layers import activation, functional_loss, functional_nn, given_weights, manipulation, nn
+from fleet_mpi.program.layers.functional_dropout import dropout
 from fleet_mpi.program.layers.layer import Layer
 from fleet_mpi.program.param_attr import ParamAttr, as_param_attr
 
@@ -143,7 +144,7 @@ class Dropout(Layer):
 
     def forward(self, input):
         """Unchanged for inference (upscale_in_train)."""
-        return functional_nn.dropout(input, self.p, self.axis, self.training, self.mode, self.name)
+        return dropout(input, self.p, self.axis, self.training, self.mode, self.name)
 
 
 class Flatten(Layer):
@@ -306,5 +307,4 @@ class BCEWithLogitsLoss(OfArguments):
 
 def _trained(attr):
     """The attribute; where it is False, one of a parameter that is never trained."""
-    attr = as_param_attr(attr)
-    return ParamAttr(trainable=False) if attr is False else attr
+    return ParamAttr(trainable=False) if as_param_attr(attr) is False else as_param_attr(attr)

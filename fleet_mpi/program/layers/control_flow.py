@@ -8,6 +8,7 @@ from fleet_mpi.program.layers.comparison import equal, logical_and, logical_not
 from fleet_mpi.program.layers.tensor import assign, fill_constant
 from fleet_mpi.program.places import CPUPlace, CUDAPlace
 from fleet_mpi.program.program import default_main_program, reads_from_outside, writes_to_outside
+from fleet_mpi.program.structures import as_list
 from fleet_mpi.program.types import is_float
 from fleet_mpi.program.variable import Variable
 
@@ -132,7 +133,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
         raise UsageError("while_loop: expected loop_vars as a list of variables")
     condition = cond(*loop_vars)
     with While(condition, is_test, name).block():
-        results = _listed(body(*loop_vars))
+        results = as_list(body(*loop_vars))
         if len(results) != len(loop_vars):
             raise UsageError(f"while_loop: the body returned {len(results)} values for {len(loop_vars)} loop_vars")
         for result, var in zip(results, loop_vars):
@@ -164,8 +165,8 @@ def _branch(pred, function, outs):
         if results is None:
             return None
         parent = default_main_program().current_block().parent
-        given = [one if isinstance(one, Variable) else assign(one) for one in _listed(results)]
-        made = _listed(outs) if outs is not None else [_sibling(parent, one) for one in given]
+        given = [one if isinstance(one, Variable) else assign(one) for one in as_list(results)]
+        made = as_list(outs) if outs is not None else [_sibling(parent, one) for one in given]
         if len(made) != len(given):
             raise UsageError(f"cond: true_fn returns {len(made)} values, false_fn {len(given)}")
         for one, out in zip(given, made):
@@ -176,10 +177,6 @@ def _branch(pred, function, outs):
 def _sibling(block, var):
     helper = LayerHelper("cond")
     return block.create_var(name=f"{helper.name}.out", dtype=var.dtype, shape=var.shape)
-
-
-def _listed(given):
-    return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def case(pred_fn_pairs, default=None, name=None):
@@ -201,7 +198,9 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
         branch_fns = sorted(branch_fns.items())
     pairs = [one if isinstance(one, (list, tuple)) else (i, one) for i, one in enumerate(branch_fns)]
     default = default if default is not None else pairs[-1][1]
-    dtype = branch_index.dtype
+    dtype = LayerHelper("switch_case").require(branch_index, "branch_index").dtype
+    if is_float(branch_index._dtype):
+        raise UsageError(f"switch_case: branch_index must be a whole number, got {dtype.value}")
     return case([(equal(branch_index, fill_constant([1], dtype, number)), function) for number, function in pairs],
                 default, name)
 

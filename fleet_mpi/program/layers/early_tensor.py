@@ -1,6 +1,6 @@
 """Layers with the argument lists that 1.7 and 1.8 gave their first ``paddle.tensor``: ``out``, ``device``, ``dims``."""
 
-from fleet_mpi.program.layers import manipulation, tensor
+from fleet_mpi.program.layers import functional_math, manipulation, math, tensor
 from fleet_mpi.program.layers.single_op import single_op
 
 
@@ -42,3 +42,20 @@ def _written(made, out, stop_gradient):
     made = made if out is None else tensor.assign(made, out)
     made.stop_gradient = stop_gradient
     return made
+
+
+def clamp(input, min=None, max=None, output=None, name=None):
+    """The input held between two bounds, each of which may be missing; written to ``output`` where that is given."""
+    made = functional_math.clip(input, min, max, name)
+    return made if output is None else tensor.assign(made, output)
+
+
+def div(x, y, out=None, name=None):
+    """x / y, written to ``out`` where that is given."""
+    made = math.elementwise_div(x, y, name=name)
+    return made if out is None else tensor.assign(made, out)
+
+
+def elementwise_sum(inputs, name=None):
+    """The sum of a list of variables."""
+    return math.sums(inputs)

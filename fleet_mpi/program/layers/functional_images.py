@@ -1,18 +1,34 @@
 """Borders, sizes, similarities and norms of images under their 2.x names (``paddle.nn.functional``)."""
 
 from fleet_mpi.errors import NotBuilt, UsageError
-from fleet_mpi.program.layers import activation, images, manipulation, normalization, reduction
-from fleet_mpi.program.layers.math import clip, elementwise_div, elementwise_mul
+from fleet_mpi.program.layers import activation, functional_lines, images, manipulation, nn, normalization, reduction, tensor
+from fleet_mpi.program.layers.math import clip, elementwise_div, elementwise_mul, pow, scale
 from fleet_mpi.program.layers.single_op import single_op
 
 
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False, align_mode=0, data_format="NCHW",
                 name=None):
     """Images of another size: ``size``, or ``scale_factor`` times theirs."""
-    scale = scale_factor[0] if isinstance(scale_factor, (list, tuple)) and len(set(scale_factor)) == 1 else scale_factor
-    if isinstance(scale, (list, tuple)):
-        raise NotBuilt(f"interpolate: one scale_factor for all dimensions is built, got {scale_factor!r}; give size")
-    return images.image_resize(x, size, scale, name, mode.upper(), None, align_corners, align_mode, data_format)
+    if isinstance(scale_factor, (list, tuple)) and len(set(scale_factor)) == 1:
+        scale_factor = scale_factor[0]
+    if isinstance(scale_factor, (list, tuple)) or mode.lower() == "area":
+        size, scale_factor = _sizes(x, size, scale_factor, data_format), None
+    if mode.lower() == "area":
+        pool = {1: functional_lines.adaptive_avg_pool1d, 2: nn.adaptive_pool2d, 3: nn.adaptive_pool3d}[len(size)]
+        return pool(x, size) if len(size) == 1 else pool(x, size, "avg", name=name, data_format=data_format)
+    return images.image_resize(x, size, scale_factor, name, mode.upper(), None, align_corners, align_mode, data_format)
+
+
+def _sizes(x, size, scale_factor, data_format):
+    """The sizes asked for, in numbers; of a factor for each dimension, as many times the sizes of x."""
+    old = x.shape[1:-1] if data_format.endswith("C") else x.shape[2:]
+    if size is not None:
+        return list(size) if isinstance(size, (list, tuple)) else [size] * len(old)
+    factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(old)
+    if len(factors) != len(old) or -1 in old or None in factors:
+        raise UsageError(f"interpolate: expected size, or {len(old)} factors and a known size of {x.name!r} {x.shape}, got "
+                         f"scale_factor {scale_factor!r}")
+    return [int(one * factor) for one, factor in zip(old, factors)]
 
 
 upsample = interpolate
@@ -25,9 +41,12 @@ def affine_grid(theta, out_shape, align_corners=True, name=None):
 
 def pixel_shuffle(x, upscale_factor, data_format="NCHW", name=None):
     """Channels made pixels."""
-    if data_format != "NCHW":
-        raise NotBuilt(f"pixel_shuffle: data_format NCHW is built, got {data_format!r}; transpose first")
-    return images.pixel_shuffle(x, upscale_factor, name)
+    if data_format not in ("NCHW", "NHWC"):
+        raise UsageError(f"pixel_shuffle: expected data_format NCHW or NHWC, got {data_format!r}")
+    if data_format == "NCHW":
+        return images.pixel_shuffle(x, upscale_factor, name)
+    made = images.pixel_shuffle(manipulation.transpose(x, [0, 3, 1, 2]), upscale_factor)
+    return manipulation.transpose(made, [0, 2, 3, 1], name)
 
 
 def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
@@ -35,14 +54,23 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     pad, rank = [int(one) for one in pad], len(x.shape)
     if mode == "constant":
         return manipulation.pad(x, pad if len(pad) == 2 * rank else _in_order(x, pad, data_format), value, name)
-    if mode == "circular" or rank not in (3, 4) or len(pad) != 2 * (rank - 2):
-        raise NotBuilt(f"pad: mode {mode!r} is not built for {x.shape} and {pad}; constant is, and reflect and replicate "
-                       f"of the last dimensions of lines and images")
-    wide = manipulation.unsqueeze(x, [2]) if rank == 3 else x
-    sides = [0, 0, *pad] if rank == 3 else [*pad[2:], *pad[:2]]
-    made = manipulation.pad2d(wide, sides, {"replicate": "edge"}.get(mode, mode), name=name,
-                              data_format="NHWC" if data_format == "NHWC" else "NCHW")
-    return manipulation.squeeze(made, [2]) if rank == 3 else made
+    if mode not in ("reflect", "replicate", "circular") or rank not in (3, 4, 5) or len(pad) != 2 * (rank - 2):
+        raise UsageError(f"pad: expected mode constant, reflect, replicate or circular and {max(2 * (rank - 2), 0)} numbers "
+                         f"for {x.shape}, got {mode!r} and {pad}")
+    last, flat = data_format.endswith("C"), rank < 5 and mode != "circular"
+    missing = [1 if last else 2] * ((4 if flat else 5) - rank)
+    for axis in missing:
+        x = manipulation.unsqueeze(x, [axis])
+    sides = pad + [0, 0] * len(missing)
+    if flat:
+        made = manipulation.pad2d(x, sides[2:] + sides[:2], {"replicate": "edge"}.get(mode, mode), name=name,
+                                  data_format="NHWC" if last else "NCHW")
+    else:
+        made = single_op("pad3d", {"X": x}, {"paddings": sides, "mode": mode,
+                                             "data_format": "NDHWC" if last else "NCDHW"}, name=name)
+    for axis in missing:
+        made = manipulation.squeeze(made, [axis])
+    return made
 
 
 def _in_order(x, pad, data_format):
@@ -68,8 +96,19 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
 def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, data_format="NCHW", name=None):
     """x / (k + alpha * the mean of squares of ``size`` neighbouring channels) ^ beta."""
     if size % 2 == 0:
-        raise NotBuilt(f"local_response_norm: an odd size is built, got {size}")
+        return _norm_of_even(x, size, alpha, beta, k, data_format, name)
     return normalization.lrn(x, size, k, alpha / size, beta, name, data_format)
+
+
+def _norm_of_even(x, size, alpha, beta, k, data_format, name):
+    """The same for an even number of channels, one more before than behind: windows of a picture of all channels."""
+    last = data_format.endswith("C")
+    squares = manipulation.reshape(activation.square(x), [0, 1, -1, x.shape[-1]] if last else [0, 1, x.shape[1], -1])
+    before, behind = [0, 0], [size // 2, (size - 1) // 2]
+    means = nn.pool2d(squares, [1, size] if last else [size, 1], "avg", 1, [*before, *behind] if last else [
+        *behind, *before], exclusive=False)
+    base = manipulation.reshape(scale(means, alpha, k), tensor.shape(x))
+    return elementwise_div(x, pow(base, beta), name=name)
 
 
 def instance_norm(x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.9,

@@ -86,6 +86,34 @@ def ctc_loss(log_probs, labels, input_lengths, label_lengths, blank=0, reduction
     return _reduced(costs, reduction)
 
 
+def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", name=None):
+    """- ``input``, logarithms of probabilities [N, classes, ...], at the classes ``label`` [N, ...]."""
+    return single_op("nll_loss", {"X": input, "Label": label, "Weight": weight},
+                     {"ignore_index": int(ignore_index), "reduction": reduction}, also=("Total_weight",), name=name)
+
+
+def hsigmoid_loss(input, label, num_classes, weight, bias=None, path_table=None, path_code=None, is_sparse=False,
+                  name=None):
+    """The cost of the decisions on the way to the label in a binary tree of classes, [rows, 1]; see fluid's hsigmoid."""
+    return single_op("hierarchical_sigmoid", {"X": input, "W": weight, "Label": label, "PathTable": path_table,
+                                              "PathCode": path_code, "Bias": bias},
+                     {"num_classes": int(num_classes), "is_sparse": is_sparse, "remote_prefetch": bool(is_sparse)},
+                     also=("PreOut",), name=name)
+
+
+def sigmoid_focal_loss(logit, label, normalizer=None, alpha=0.25, gamma=2.0, reduction="sum", name=None):
+    """The cross entropy of sigmoid(logit), less where it is nearly right: times alpha (1 - p)^gamma for positives."""
+    _check(reduction, "sigmoid_focal_loss")
+    entropy = plain.sigmoid_cross_entropy_with_logits(logit, label)
+    guess = single_op("sigmoid", {"X": logit})
+    # Where the label is l: p l + (1 - p)(1 - l) = 1 - l - p + 2 p l, and 1 minus that is l + p - 2 p l.
+    wrong = _difference(single_op("elementwise_add", {"X": guess, "Y": label}),
+                        single_op("scale", {"X": _product(guess, label)}, {"scale": 2.0}))
+    share = single_op("scale", {"X": label}, {"scale": 2.0 * alpha - 1.0, "bias": 1.0 - alpha})
+    loss = _product(_product(share, single_op("pow", {"X": wrong}, {"factor": float(gamma)})), entropy)
+    return _reduced(loss if normalizer is None else single_op("elementwise_div", {"X": loss, "Y": normalizer}), reduction)
+
+
 def _check(reduction, layer):
     if reduction not in ("mean", "sum", "none"):
         raise UsageError(f"{layer}: expected reduction 'mean', 'sum' or 'none', got {reduction!r}")

@@ -3,7 +3,7 @@
 import math as numbers
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layers import activation, comparison, manipulation, math, reduction, tensor_products
+from fleet_mpi.program.layers import activation, comparison, manipulation, math, reduction, tensor, tensor_products
 
 _LOWEST, _HIGHEST = -3.4028234663852886e+38, 3.4028234663852886e+38
 
@@ -188,8 +188,17 @@ def logsumexp(x, axis=None, keepdim=False, name=None):
 
 
 def norm(x, p="fro", axis=None, keepdim=False, name=None):
-    """The p-norm along an axis, or of everything; "fro" is the 2-norm."""
-    return math.p_norm(x, 2.0 if p == "fro" else p, axis, keepdim, name)
+    """The p-norm along an axis, over two of them, or of everything; "fro" is the 2-norm."""
+    p, axes = 2.0 if p == "fro" else p, list(axis) if isinstance(axis, (list, tuple)) else [axis]
+    if len(axes) == 1:
+        return math.p_norm(x, p, axes[0], keepdim, name)
+    sizes = activation.abs(x)
+    if numbers.isinf(p):
+        return (reduction.reduce_max if p > 0 else reduction.reduce_min)(sizes, axes, keepdim, name)
+    if p == 0:
+        return reduction.reduce_sum(math.cast(comparison.not_equal(x, tensor.zeros_like(x)), x.dtype), axes, keepdim, name)
+    total = reduction.reduce_sum(activation.square(x) if p == 2 else math.pow(sizes, p), axes, keepdim)
+    return activation.sqrt(total, name) if p == 2 else math.pow(total, 1.0 / p, name)
 
 
 def mm(input, mat2, name=None):

@@ -1,6 +1,8 @@
 """Layers under their 2.x names and signatures (``paddle.nn.functional``): the parameters are given, not made."""
 
-from fleet_mpi.errors import NotBuilt
+import math
+
+from fleet_mpi.errors import UsageError
 from fleet_mpi.program.layer_helper import LayerHelper
 from fleet_mpi.program.layers import nn
 from fleet_mpi.program.layers.single_op import single_op
@@ -8,27 +10,42 @@ from fleet_mpi.program.layers.single_op import single_op
 
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_format="NCHW", name=None):
     """``x`` convolved with ``weight`` [filters, channels / groups, h, w], plus a bias per filter."""
-    attrs = nn.window_attrs("conv2d", 2, stride, padding, dilation, groups, data_format)
-    return _with_bias(single_op("conv2d", {"Input": x, "Filter": weight}, attrs, out="Output", name=name), bias,
+    return convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups, data_format, name)
+
+
+def convolved(type, rank, x, weight, bias, stride, padding, dilation, groups, data_format, name):
+    """A convolution op of this type, plus a bias per filter."""
+    attrs = nn.window_attrs(type, rank, stride, padding, dilation, groups, data_format)
+    return _with_bias(single_op(type, {"Input": x, "Filter": weight}, attrs, out="Output", name=name), bias,
                       data_format)
 
 
 def conv2d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1,
                      data_format="NCHW", output_size=None, name=None):
     """The transpose of conv2d; ``weight`` is [channels, filters / groups, h, w]."""
-    if output_padding not in (0, [0, 0], (0, 0)):
-        raise NotBuilt("conv2d_transpose: output_padding is not supported; give output_size instead")
-    attrs = nn.window_attrs("conv2d_transpose", 2, stride, padding, dilation, groups, data_format)
+    return transposed("conv2d_transpose", 2, x, weight, bias, stride, padding, output_padding, groups, dilation,
+                      data_format, output_size, name)
+
+
+def transposed(type, rank, x, weight, bias, stride, padding, output_padding, groups, dilation, data_format, output_size,
+               name):
+    """A transposed convolution op of this type, plus a bias per filter."""
+    attrs = nn.window_attrs(type, rank, stride, padding, dilation, groups, data_format)
+    extra = nn.per_dimension(output_padding, rank, f"{type}: output_padding")
+    if output_size is not None and any(extra):
+        raise UsageError(f"{type}: expected output_padding or output_size, got both: {output_padding}, {output_size}")
     if output_size is not None:
-        attrs["output_size"] = nn.per_dimension(output_size, 2, "conv2d_transpose: output_size")
-    return _with_bias(single_op("conv2d_transpose", {"Input": x, "Filter": weight}, attrs, out="Output", name=name),
-                      bias, data_format)
+        attrs["output_size"] = nn.per_dimension(output_size, rank, f"{type}: output_size")
+    if any(extra):
+        attrs["output_padding"] = extra
+    return _with_bias(single_op(type, {"Input": x, "Filter": weight}, attrs, out="Output", name=name), bias, data_format)
 
 
 def _with_bias(out, bias, data_format):
     if bias is None:
         return out
-    return single_op("elementwise_add", {"X": out, "Y": bias}, {"axis": 3 if data_format == "NHWC" else 1})
+    return single_op("elementwise_add", {"X": out, "Y": bias}, {"axis": len(out.shape) - 1 if data_format.endswith("C")
+                                                                 else 1})
 
 
 def batch_norm(x, running_mean, running_var, weight, bias, training=False, momentum=0.9, epsilon=1e-05,
@@ -55,37 +72,43 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, epsilon=1e-05, name=
 
 def max_pool2d(x, kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False, data_format="NCHW",
                name=None):
-    """The maximum of windows, one behind the other unless a stride is given."""
-    if return_mask:
-        raise NotBuilt("max_pool2d: return_mask=True is not supported; the places are kept for the gradient only")
-    return nn.pool2d(x, kernel_size, "max", kernel_size if stride is None else stride, padding, ceil_mode=ceil_mode,
+    """The maximum of windows, one behind the other unless a stride is given; ``return_mask``: its place too."""
+    made = nn.pool2d(x, kernel_size, "max", kernel_size if stride is None else stride, padding, ceil_mode=ceil_mode,
                      name=name, data_format=data_format)
+    return nn.with_mask(made, return_mask)
 
 
 def avg_pool2d(x, kernel_size, stride=None, padding=0, ceil_mode=False, exclusive=True, divisor_override=None,
                data_format="NCHW", name=None):
-    """The mean of windows, one behind the other unless a stride is given."""
-    if divisor_override is not None:
-        raise NotBuilt("avg_pool2d: divisor_override is not supported; scale the result")
-    return nn.pool2d(x, kernel_size, "avg", kernel_size if stride is None else stride, padding, ceil_mode=ceil_mode,
+    """The mean of windows, one behind the other unless a stride is given; ``divisor_override``: their sum over that."""
+    made = nn.pool2d(x, kernel_size, "avg", kernel_size if stride is None else stride, padding, ceil_mode=ceil_mode,
                      name=name, exclusive=exclusive, data_format=data_format)
+    return divided(made, kernel_size, 2, divisor_override)
+
+
+def divided(means, kernel_size, rank, divisor):
+    """Means of windows as their sums over another number, unless that is None."""
+    if divisor is None:
+        return means
+    count = math.prod(nn.per_dimension(kernel_size, rank, "kernel_size"))
+    return single_op("scale", {"X": means}, {"scale": count / divisor})
 
 
 def adaptive_avg_pool2d(x, output_size, data_format="NCHW", name=None):
     """The mean of ``output_size`` windows that cover the data evenly."""
-    return nn.adaptive_pool2d(x, output_size, "avg", name=name, data_format=data_format)
+    return nn.adaptive_pool2d(x, window_counts(x, output_size, 2, data_format), "avg", name=name, data_format=data_format)
+
+
+def window_counts(x, output_size, rank, data_format):
+    """The number of windows along each dimension; None keeps the size."""
+    sizes = x.shape[1:-1] if data_format.endswith("C") else x.shape[2:]
+    given = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * rank
+    return [size if one is None else one for one, size in zip(given, sizes)] if len(given) == rank else given
 
 
 def adaptive_max_pool2d(x, output_size, return_mask=False, name=None):
-    """The maximum of ``output_size`` windows that cover the data evenly."""
-    return nn.adaptive_pool2d(x, output_size, "max", require_index=return_mask, name=name)
-
-
-def dropout(x, p=0.5, axis=None, training=True, mode="upscale_in_train", name=None):
-    """Each element zero with probability ``p``, the others scaled up; ``mode`` as in 1.x."""
-    if axis is not None:
-        raise NotBuilt("dropout: axis is not supported; multiply by dropout(ones of the smaller shape)")
-    return nn.dropout(x, p, is_test=not training, name=name, dropout_implementation=mode)
+    """The maximum of ``output_size`` windows that cover the data evenly; ``return_mask``: its place too."""
+    return nn.adaptive_pool2d(x, window_counts(x, output_size, 2, "NCHW"), "max", require_index=return_mask, name=name)
 
 
 def softmax(x, axis=-1, dtype=None, name=None):
@@ -102,3 +125,9 @@ def _cast(x, dtype):
     if dtype is None:
         return x
     return single_op("cast", {"X": x}, {"out_dtype": str(getattr(dtype, "value", dtype))}, dtype=dtype)
+
+
+def row_conv(input, weight, act=None):
+    """Each row plus those behind it, each times a row of ``weight`` [context, width], within each sequence."""
+    made = single_op("row_conv", {"X": input, "Filter": weight})
+    return single_op(act, {"X": made}) if act else made

@@ -1,7 +1,9 @@
 """Shapes, parts and places of variables with the argument lists of 2.x (``paddle.tensor``): ``x``, ``axis``, ``keepdim``."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layers import manipulation, math, positions
+from fleet_mpi.program.layers import manipulation, math, positions, tensor
+from fleet_mpi.program.ops.elementwise import stretched
+from fleet_mpi.program.variable import Variable
 
 
 def cast(x, dtype):
@@ -139,9 +141,43 @@ def meshgrid(*args, **kwargs):
     return positions.meshgrid(list(given), kwargs.get("name"))
 
 
+# Static programs have no writing in place: as in the original, these are the functions without the stroke.
+reshape_, squeeze_, unsqueeze_, scatter_ = reshape, squeeze, unsqueeze, scatter
+
+
 def scatter_nd_add(x, index, updates, name=None):
     """x with ``updates`` added at the positions that ``index`` names."""
     return positions.scatter_nd_add(x, index, updates, name)
+
+
+def gather_nd(x, index, name=None):
+    """The parts of x at the positions that the last dimension of ``index`` names."""
+    return manipulation.gather_nd(x, index, name)
+
+
+def strided_slice(x, axes, starts, ends, strides, name=None):
+    """A part of x, taking every so many elements."""
+    return manipulation.strided_slice(x, axes, starts, ends, strides)
+
+
+def reverse(x, axis, name=None):
+    """Back to front along some dimensions."""
+    return manipulation.flip(x, axis, name)
+
+
+def broadcast_shape(x_shape, y_shape):
+    """The shape that arrays of two shapes are stretched to, as a list of numbers."""
+    return list(stretched(tuple(x_shape), tuple(y_shape)))
+
+
+def conj(x, name=None):
+    """A copy of x: numbers here are real."""
+    return tensor.assign(x)
+
+
+def is_tensor(x):
+    """Whether x is a variable of a program."""
+    return isinstance(x, Variable)
 
 
 def crop(x, shape=None, offsets=None, name=None):

@@ -90,7 +90,7 @@ def random_crop(x, shape, seed=None):
 
 
 METHODS = {"LINEAR": "linear_interp", "BILINEAR": "bilinear_interp", "TRILINEAR": "trilinear_interp",
-           "NEAREST": "nearest_interp"}
+           "NEAREST": "nearest_interp", "BICUBIC": "bicubic_interp"}
 
 
 def image_resize(input, out_shape=None, scale=None, name=None, resample="BILINEAR", actual_shape=None,
@@ -175,6 +175,13 @@ def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, pad
             ("stride", stride), ("padding", padding), ("dilation", dilation))},
         "groups": groups, "deformable_groups": deformable_groups or 1, "im2col_step": im2col_step or 64})
     return helper.append_bias_op(out, dim_start=1, dim_end=2)
+
+
+def deform_conv2d(x, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=1,
+                  deformable_groups=1, im2col_step=1, weight_attr=None, bias_attr=None, name=None):
+    """``deformable_conv`` with the argument list of 2.x: modulated where a mask is given."""
+    return deformable_conv(x, offset, mask, num_filters, filter_size, stride, padding, dilation, groups,
+                           deformable_groups, im2col_step, weight_attr, bias_attr, mask is not None, name)
 
 
 def similarity_focus(input, axis, indexes, name=None):

@@ -243,6 +243,32 @@ class LayerList(Layer):
         return iter(list(self._sub_layers.values()))
 
 
+class ParameterList(Layer):
+    """A list of parameters, registered with the layer that holds it."""
+
+    def __init__(self, parameters=None):
+        super().__init__()
+        for parameter in parameters or ():
+            self.append(parameter)
+
+    def append(self, parameter):
+        """Add a parameter at the end."""
+        self.add_parameter(str(len(self)), parameter)
+        return self
+
+    def __getitem__(self, index):
+        return list(self._parameters.values())[index]
+
+    def __setitem__(self, index, parameter):
+        self.add_parameter(list(self._parameters)[index], parameter)
+
+    def __len__(self):
+        return len(self._parameters)
+
+    def __iter__(self):
+        return iter(list(self._parameters.values()))
+
+
 def _tensor(var):
     """The tensor of a variable in the global scope."""
     if not isinstance(var, Variable):

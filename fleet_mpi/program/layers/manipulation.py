@@ -67,7 +67,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 
 def transpose(x, perm, name=None):
     """The dimensions in another order."""
-    return _reshaped("transpose2", x, {"axis": [int(one) for one in perm]}, name=name)
+    return _reshaped("transpose2", x, {"axis": _listed(perm)}, name=name)
 
 
 def squeeze(input, axes=(), name=None):
@@ -91,6 +91,8 @@ def flatten_contiguous_range(x, start_axis=0, stop_axis=-1, name=None):
 
 
 def _listed(axes):
+    if isinstance(axes, str):
+        raise UsageError(f"expected dimensions as numbers, got {axes!r}")
     return [axes] if isinstance(axes, int) else [int(one) for one in axes or ()]
 
 
@@ -116,7 +118,7 @@ def gather(input, index, overwrite=True):
     return single_op("gather", {"X": input, "Index": index}, {"overwrite": overwrite})
 
 
-def gather_axis(x, index, axis=0, name=None):
+def gather_axis(x, index, axis=None, name=None):
     """The slices along ``axis`` at the positions in ``index``; ``paddle.gather``."""
     return single_op("gather", {"X": x, "Index": index}, {"axis": axis or 0}, name=name)
 

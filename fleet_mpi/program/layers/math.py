@@ -157,10 +157,10 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
     return out
 
 
-def p_norm(x, p=2.0, axis=None, keepdim=False, name=None):
+def p_norm(x, p=2.0, axis=None, keepdim=False, name=None, epsilon=1e-12):
     """The p-norm along an axis, or of all elements without one; ``paddle.norm`` with one axis."""
     attrs = {"porder": float(p), "axis": -1 if axis is None else int(axis), "keepdim": bool(keepdim),
-             "asvector": axis is None}
+             "asvector": axis is None, "epsilon": float(epsilon)}
     return apply("p_norm", x, name, attrs)
 
 

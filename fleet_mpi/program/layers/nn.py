@@ -125,12 +125,21 @@ def _pool(type, rank, input, size, kind, stride, padding, whole, ceil_mode, name
 
 
 def _adaptive_pool(type, rank, input, size, kind, require_index, name, data_format):
-    if require_index:
-        raise UsageError(f"adaptive_{type}: require_index=True is not supported; the maxima's places are kept "
-                         f"for the gradient only")
-    return _pooled(type, input, name, {"pooling_type": kind, "adaptive": True, "data_format": data_format,
+    made = _pooled(type, input, name, {"pooling_type": kind, "adaptive": True, "data_format": data_format,
                                        "ksize": per_dimension(size, rank, f"adaptive_{type}: pool_size")},
                    layer=f"adaptive_{type}")
+    return with_mask(made, require_index)
+
+
+def with_mask(pooled, wanted=True):
+    """A pool and where in its plane each maximum lies, counted row by row, int32; or the pool alone."""
+    if not wanted:
+        return pooled
+    mask = pooled.op.output("Mask")
+    if not mask or pooled.op.attrs["data_format"].endswith("C"):
+        raise UsageError(f"{pooled.op.type}: places are those of maxima with the channel second (NCHW, NCDHW), got "
+                         f"pooling type {pooled.op.attrs['pooling_type']!r} and {pooled.op.attrs['data_format']}")
+    return pooled, pooled.block.var(mask[0])
 
 
 def _pooled(type, input, name, attrs, layer=None):

@@ -88,6 +88,28 @@ def unique_sorted(x, return_index=False, return_inverse=False, return_counts=Fal
     return (out, *others) if others else out
 
 
+def unique_with_counts(x, dtype="int32"):
+    """(the distinct elements in order of first occurrence, for each element which one it is, how often each occurs)."""
+    helper = LayerHelper("unique_with_counts")
+    out = helper.create_variable_for_type_inference(helper.require(x, "x").dtype)
+    index, count = (helper.create_variable_for_type_inference(dtype, stop_gradient=True) for _ in range(2))
+    helper.append_op("unique_with_counts", {"X": [x]}, {"Out": [out], "Index": [index], "Count": [count]},
+                     {"dtype": str(getattr(dtype, "value", dtype))})
+    return out, index, count
+
+
+def index_sample(x, index):
+    """From each row of x the elements at the positions in the same row of ``index``."""
+    return single_op("index_sample", {"X": x, "Index": index})
+
+
+def bernoulli(x, name=None):
+    """1 with the probability that x gives, else 0; drawn anew at every run."""
+    out = single_op("bernoulli", {"X": x}, name=name)
+    out.stop_gradient = True
+    return out
+
+
 def multinomial(x, num_samples=1, replacement=False, name=None, seed=0):
     """Classes drawn by probabilities, which need not sum to one."""
     out = single_op("multinomial", {"X": x}, {"num_samples": num_samples, "replacement": replacement, "seed": seed},

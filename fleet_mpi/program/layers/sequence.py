@@ -43,6 +43,18 @@ def sequence_softmax(input, use_cudnn=False, name=None):
     return _append("sequence_softmax", {"X": [input]}, name=name)
 
 
+def row_conv(input, future_context_size, param_attr=None, act=None):
+    """act of each row plus ``future_context_size`` rows behind it, each times learned weights, within each sequence.
+
+    ``input`` is [rows, width] with a LoD, or [sequences, steps, width].
+    """
+    helper = LayerHelper("row_conv", input=input, param_attr=param_attr, act=act)
+    weight = helper.create_parameter(helper.param_attr, [future_context_size + 1, input.shape[-1]], input.dtype)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op("row_conv", {"X": [helper.input()], "Filter": [weight]}, {"Out": [out]})
+    return helper.append_activation(out)
+
+
 def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=True, padding_start=None,
                   bias_attr=None, param_attr=None, act=None, name=None):
     """act(each row with its neighbours times a filter + bias); zeros stand where the sequence ends.

@@ -37,6 +37,8 @@ def sizes_given(helper, shape, whole="ShapeTensor", parts="ShapeTensorList", dty
     """How sizes enter an op: (inputs, attribute). They may be a list of numbers and variables, or a variable."""
     if isinstance(shape, Variable):
         return {whole: [shape]}, []
+    if isinstance(shape, str):
+        raise UsageError(f"{helper.layer_type}: expected a list of sizes, got {shape!r}")
     shape = [shape] if isinstance(shape, (int, np.integer)) else list(shape)
     if not any(isinstance(size, Variable) for size in shape):
         return {}, [-1 if size is None else int(size) for size in shape]
@@ -205,7 +207,7 @@ def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_id
                             {"mean": float(mean), "std": float(std), "seed": seed})
 
 
-def randint(low=0, high=None, shape=(1,), dtype="int64", name=None):
+def randint(low=0, high=None, shape=(1,), dtype=None, name=None):
     """Whole numbers from ``low`` (or 0) up to, but not including, ``high`` (or ``low``)."""
     low, high = (0, low) if high is None else (low, high)
     return _filled("randint", shape, dtype or "int64", {"low": low, "high": high}, name=name)

@@ -4,6 +4,7 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.program.ops.lod_rank import add_at
+from fleet_mpi.program.ops.tensor_array import infer_list_like_x
 from fleet_mpi.program.registry import Meta, op
 
 
@@ -54,9 +55,7 @@ def tensors_of(k):
 class TensorArrayToTensorGrad:
     """What flows to every tensor, added to the list of gradients in place."""
 
-    def infer(k):
-        """A list."""
-        k.set("X@GRAD", k.shape("X"), k.dtype("X"), kind="array")
+    infer = infer_list_like_x
 
     def run(k):
         """Cut, as the tensors were joined."""

@@ -200,6 +200,8 @@ class TransposedConvolution:
         if data[1] != -1 and data[1] != filter[0]:
             k.fail(f"expected Input of {filter[0]} channels for Filter {list(filter)}, got {data[1]}")
         sizes = shape.transposed_sizes()
+        if k.attr("output_padding"):
+            sizes = tuple(size if size < 0 else size + more for size, more in zip(sizes, extra_sizes(k, shape.strides)))
         if k.attr("output_size"):
             wanted = numbers(k, "output_size", len(sizes))
             for least, size, stride in zip(sizes, wanted, shape.strides):
@@ -222,9 +224,14 @@ class TransposedConvolution:
         return run_gradients(k, transposed=True)
 
 
-op("conv2d_transpose", "Input Filter Bias?", "Output", attrs={**ATTRS, "output_size": []}, **READS)(
-    TransposedConvolution)
-op("depthwise_conv2d_transpose", "Input Filter Bias?", "Output", attrs={**ATTRS, "output_size": []}, **READS)(
-    TransposedConvolution)
-op("conv3d_transpose", "Input Filter Bias?", "Output", attrs={**ATTRS_3D, "output_size": []}, **READS)(
-    TransposedConvolution)
+def extra_sizes(k, strides):
+    """``output_padding``: by how much the output is larger than the strides need, less than one stride."""
+    extra = numbers(k, "output_padding", len(strides))
+    if any(not 0 <= more < stride for more, stride in zip(extra, strides)):
+        k.fail(f"output_padding: expected less than the strides {list(strides)}, got {list(extra)}")
+    return extra
+
+
+SIZES = {"output_size": [], "output_padding": []}
+for _type, _attrs in (("conv2d_transpose", ATTRS), ("depthwise_conv2d_transpose", ATTRS), ("conv3d_transpose", ATTRS_3D)):
+    op(_type, "Input Filter Bias?", "Output", attrs={**_attrs, **SIZES}, **READS)(TransposedConvolution)

@@ -85,6 +85,22 @@ class RandInt:
         return drawn(k, k["Out"], random.integers, int(k.attr("low")), int(k.attr("high")))
 
 
+@op("bernoulli", "X", attrs={"seed": 0})
+class Bernoulli:
+    """1 with the probability that X gives, else 0."""
+
+    def infer(k):
+        """As X."""
+        k.set("Out", k.shape("X"))
+
+    def run(k):
+        """Whether an even draw from [0, 1) lies below."""
+        x, out, xp = k["X"], k["Out"], k.xp
+        even = k.scratch(x.shape, "float32")
+        draw = drawn(k, even, random.uniform, 0.0, 1.0)
+        return lambda: (draw(), xp.less(even, x, out=out))
+
+
 @op("randperm", attrs={"n": 1, "dtype": "int64", "seed": 0})
 class RandPerm:
     """The numbers 0 .. n - 1 in a random order."""

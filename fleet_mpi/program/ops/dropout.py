@@ -5,6 +5,8 @@ from fleet_mpi.kernels.random import bernoulli_mask
 from fleet_mpi.program.randomness import op_stream
 from fleet_mpi.program.registry import op
 
+FLOOR = -1.0507009873554805 * 1.6732632423543772  # what selu tends to: alpha dropout's dropped elements
+
 WAYS = ("downgrade_in_infer", "upscale_in_train")
 
 
@@ -58,3 +60,50 @@ class Dropout:
             k.fail("needs the Mask that the forward op drew: give it that output")
         mask, apply = mask.reshape(-1), apply_mask.pick(dout)
         return lambda: apply(dout, mask, scale, dx)
+
+
+@op("alpha_dropout", "X", "Out Mask?", grad_reads="Mask", inplace={"Out": "X"}, grad_inplace={"X@GRAD": "Out@GRAD"},
+    attrs={"dropout_prob": 0.5, "is_test": False, "seed": 0, "fix_seed": False})
+class AlphaDropout:
+    """Dropped elements become selu's lowest value; all are then scaled and shifted back to mean 0 and variance 1."""
+
+    def infer(k):
+        """As X; the mask in bytes."""
+        if not 0.0 <= k.attr("dropout_prob") <= 1.0:
+            k.fail(f"dropout_prob: expected a probability in [0, 1], got {k.attr('dropout_prob')!r}")
+        k.set("Out", k.shape("X"))
+        k.set("Mask", k.shape("X"), "uint8")
+
+    def run(k):
+        """Draw the mask, then (X - floor) mask scale + the rest; when testing only copy."""
+        x, out, xp = k["X"].reshape(-1), k["Out"].reshape(-1), k.xp
+        mask = (k["Mask"] if k.has("Mask") else k.scratch(k.shape("X"), "uint8")).reshape(-1)
+        if k.attr("is_test"):
+            return lambda: (mask.fill(1), xp.copyto(out, x))
+        seed, dropped, scale = k.attr("seed"), float(k.attr("dropout_prob")), alpha_scale(k)
+        key, stream = k.random_key(seed), (lambda: 0) if k.attr("fix_seed") else op_stream(k, seed)
+        rest = scale * FLOOR * (1 - dropped)
+        draw, apply = bernoulli_mask.pick(mask), apply_mask.pick(x)
+
+        def run():
+            draw(mask, key, stream(), 0, 1.0 - dropped)
+            xp.subtract(x, FLOOR, out)
+            apply(out, mask, scale, out)
+            xp.add(out, rest, out)
+        return run
+
+    def grad(k):
+        """The same mask and scale."""
+        dout, dx, mask = k["Out@GRAD"].reshape(-1), k["X@GRAD"].reshape(-1), k["Mask"]
+        if mask is None:
+            k.fail("needs the Mask that the forward op drew: give it that output")
+        mask, apply, scale = mask.reshape(-1), apply_mask.pick(dout), alpha_scale(k)
+        return lambda: apply(dout, mask, scale, dx)
+
+
+def alpha_scale(k):
+    """What keeps the variance at 1; 0 where everything is dropped."""
+    dropped = float(k.attr("dropout_prob"))
+    if k.attr("is_test"):
+        return 1.0
+    return ((1 - dropped) * (1 + dropped * FLOOR ** 2)) ** -0.5 if dropped < 1.0 else 0.0

@@ -10,7 +10,7 @@ from fleet_mpi import arrays
 from fleet_mpi.program import lod as lods
 from fleet_mpi.program import lod_rows
 from fleet_mpi.program.ops.sequence import NO_LOD
-from fleet_mpi.program.ops.tensor_array import put_at, tensor_at
+from fleet_mpi.program.ops.tensor_array import infer_like_x, infer_list_like_x, put_at, tensor_at
 from fleet_mpi.program.registry import Meta, op
 from fleet_mpi.program.scope import Tensor
 
@@ -123,9 +123,7 @@ def steps_of(table, lod):
 class LodTensorToArrayGrad:
     """The rows' gradients at their places in the tensor; zero where a step has none."""
 
-    def infer(k):
-        """As X."""
-        k.set("X@GRAD", k.shape("X"), lod=k.lod("X"))
+    infer = infer_like_x
 
     def run(k):
         """Put together."""
@@ -198,9 +196,7 @@ def joined_order(table, values):
 class ArrayToLodTensorGrad:
     """What flows to every step, added to the list of gradients in place."""
 
-    def infer(k):
-        """A list."""
-        k.set("X@GRAD", k.shape("X"), k.dtype("X"), kind="array")
+    infer = infer_list_like_x
 
     def run(k):
         """Cut, as the rows came together."""
@@ -303,9 +299,7 @@ def _check_count(k):
 class ReorderByRankGrad:
     """The gradient in the order that X had."""
 
-    def infer(k):
-        """As X."""
-        k.set("X@GRAD", k.shape("X"), lod=k.lod("X"))
+    infer = infer_like_x
 
     def run(k):
         """Put by row."""

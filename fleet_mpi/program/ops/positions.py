@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from fleet_mpi.arrays import Rows
+from fleet_mpi.arrays import Rows, to_host
 from fleet_mpi.kernels import random, rows
 from fleet_mpi.program.ops.drawing import drawn
-from fleet_mpi.program.ops.indexing import fold_index, folded, gather_call, put_found, refuse_outside
+from fleet_mpi.program.ops.indexing import (Unique, fold_index, folded, gather_call, put_found, refuse_outside,
+                                            scatter_call)
 from fleet_mpi.program.ops.manipulation import axis_of, product
 from fleet_mpi.program.registry import op
 
@@ -45,6 +46,46 @@ class ScatterNdAdd:
             gather = gather_call(k, table, line, dupdates.reshape(line.shape + table.shape[1:]), "the gradient")
             calls.append(lambda: (fold_index(k, dout.shape, index, line), gather()))
         return lambda: [call() for call in calls]
+
+
+@op("index_sample", "X Index", grad_reads="Index")
+class IndexSample:
+    """From each row of X the elements at the positions in the same row of Index."""
+
+    def infer(k):
+        """As Index."""
+        x, index = k.shape("X"), k.shape("Index")
+        if len(x) != 2 or len(index) != 2 or x[0] != index[0] and -1 not in (x[0], index[0]):
+            k.fail(f"expected X [rows, columns] and Index [rows, samples], got {list(x)} and {list(index)}")
+        k.set("Out", index, k.dtype("X"), lod=k.lod("X"))
+
+    def run(k):
+        """Elements of X as a table of one column."""
+        x, out, (line, fill) = k["X"], k["Out"], element_numbers(k, k.shape("X"))
+        gather = gather_call(k, x.reshape(-1, 1), line, out.reshape(-1, 1), "X")
+        return lambda: (fill(), gather())
+
+    def grad(k):
+        """Added to where each came from."""
+        dx, dout, (line, fill) = k["X@GRAD"], k["Out@GRAD"], element_numbers(k, k.shape("X@GRAD"))
+        scatter = scatter_call(k, dx.reshape(-1, 1), line, dout.reshape(-1, 1), "the gradient")
+        return lambda: (fill(), scatter())
+
+
+def element_numbers(k, shape):
+    """Memory for the number of each chosen element, counted through all rows, and the call that fills it."""
+    index, xp, width = k["Index"], k.xp, shape[1]
+    line, given = k.scratch((product(index.shape),), np.int64), index.reshape(-1)
+    starts = xp.arange(shape[0], dtype="int64").reshape(-1, 1) * width
+    numbers = line.reshape(index.shape)
+
+    def fill():
+        position = rows.first_outside(given, width)
+        if position != rows.ALL_INSIDE:
+            k.fail(f"Index has {int(to_host(given[position:position + 1])[0])} at position {position}: expected numbers "
+                   f"of X's columns, 0 to {width - 1}")
+        xp.add(index, starts, out=numbers)
+    return line, fill
 
 
 @op("masked_select", "X Mask", "Y", grad_reads="Mask", dynamic=True)
@@ -96,6 +137,9 @@ class UniqueSorted:
                 if k.has(slot):
                     put_found(k, slot, value.reshape(-1).astype(dtype))
         return run
+
+
+op("unique_with_counts", "X", "Out Index Count", attrs={"dtype": "int32"}, dynamic=True)(Unique)
 
 
 @op("multinomial", "X", attrs={"num_samples": 1, "replacement": False, "seed": 0})

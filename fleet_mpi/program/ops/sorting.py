@@ -145,3 +145,39 @@ class TopKV2:
     def grad(k):
         """Back to where each came from."""
         return sort_grad(k, k.attr("axis"))
+
+
+@op("median", "X", "Out Indices", attrs={"axis": 0, "keepdim": False}, grad_reads="Indices")
+class Median:
+    """The middle element along ``axis``; of an even number, the mean of the middle two. Indices: where both were."""
+
+    def infer(k):
+        """Without the axis, or with 1 there."""
+        shape = list(k.shape("X"))
+        axis = axis_of(k, k.attr("axis"), len(shape))
+        left = shape[:axis] + shape[axis + 1:]
+        kept = shape[:axis] + [1] + shape[axis + 1:] if k.attr("keepdim") else left or [1]
+        k.set("Out", kept, lod=() if axis == 0 else None)
+        k.set("Indices", left + [2], np.int64, lod=())
+
+    def run(k):
+        """Sort, then the mean of the two in the middle, which of an odd number are the same."""
+        x, indices, xp = last(k, k["X"], k.attr("axis")), k["Indices"], k.xp
+        out, size = k["Out"].reshape(x.shape[:-1]), x.shape[-1]
+        if not size:
+            k.fail(f"no median of no elements, X {list(k.shape('X'))}")
+
+        def run():
+            order = order_of(xp, x, False)
+            for i, place in enumerate(((size - 1) // 2, size // 2)):
+                indices[..., i] = order[..., place]
+            middle = xp.take_along_axis(x, indices, axis=-1)
+            xp.multiply(middle[..., 0] + middle[..., 1], 0.5, out=out)
+        return run
+
+    def grad(k):
+        """To the middle element, or half of it to each of the two."""
+        dx, indices, xp = k["X@GRAD"], k["Indices"], k.xp
+        target = last(k, dx, k.attr("axis"))
+        dout, count = k["Out@GRAD"].reshape(target.shape[:-1] + (1,)), 2 - target.shape[-1] % 2
+        return lambda: (dx.fill(0), xp.put_along_axis(target, indices[..., :count], dout / count, axis=-1))

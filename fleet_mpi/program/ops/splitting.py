@@ -8,6 +8,7 @@ import numpy as np
 from fleet_mpi import arrays
 from fleet_mpi.program import lod_rows
 from fleet_mpi.program.ops.lod_rank import rows_of
+from fleet_mpi.program.ops.tensor_array import infer_like_x
 from fleet_mpi.program.registry import Meta, op
 
 
@@ -59,9 +60,7 @@ class SplitLodTensor:
 class SplitLodTensorGrad:
     """Both parts' gradients at their rows; zero where a part has none."""
 
-    def infer(k):
-        """As X."""
-        k.set("X@GRAD", k.shape("X"), lod=k.lod("X"))
+    infer = infer_like_x
 
     def run(k):
         """Put by row."""

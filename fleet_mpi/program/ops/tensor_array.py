@@ -24,6 +24,16 @@ def put_at(values, where, tensor):
     values[where] = tensor
 
 
+def infer_like_x(k):
+    """A gradient as X, with its LoD."""
+    k.set("X@GRAD", k.shape("X"), lod=k.lod("X"))
+
+
+def infer_list_like_x(k):
+    """The gradient of a list."""
+    k.set("X@GRAD", k.shape("X"), k.dtype("X"), kind="array")
+
+
 @op("empty_array", "")
 class EmptyArray:
     """A list without tensors, for a gradient to be added to."""
@@ -73,9 +83,7 @@ class WriteToArray:
 class WriteToArrayGrad:
     """The gradient of the tensor that was written; of the one it replaced, none is known from here on."""
 
-    def infer(k):
-        """As X."""
-        k.set("X@GRAD", k.shape("X"), lod=k.lod("X"))
+    infer = infer_like_x
 
     def run(k):
         """Take it out of the list."""

@@ -12,7 +12,7 @@ from fleet_mpi.errors import NotBuilt, UsageError, nearest
 from fleet_mpi.program import program as programs
 from fleet_mpi.program import unique_name
 from fleet_mpi.program.backward import append_backward
-from fleet_mpi.program.clip import append_gradient_clip_ops
+from fleet_mpi.program.clip import GradientClip, append_gradient_clip_ops
 from fleet_mpi.program.initializers import Constant
 from fleet_mpi.program.optimizers.learning_rate import LearningRate
 from fleet_mpi.program.ops.optimize import attributes, out_slot, tensor_slot, variable_settings
@@ -33,6 +33,9 @@ class Optimizer:
         self.hypers = checked_hypers(type(self), hypers)
         self._parameter_list = list(parameter_list) if parameter_list is not None else None
         self.regularization = regularization
+        if grad_clip is not None and not isinstance(grad_clip, GradientClip):
+            raise UsageError(f"{type(self).__name__}: grad_clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, got "
+                             f"{type(grad_clip).__name__}")
         self._grad_clip = grad_clip
         self._name = name
         self._accumulators = {}

@@ -81,8 +81,12 @@ class Dpsgd(Optimizer):
     type = "dpsgd"
 
     def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-8, parameter_list=None):
-        super().__init__(learning_rate, parameter_list, grad_clip=ClipGradByNorm(clip), batch_size=batch_size,
-                         sigma=sigma)
+        super().__init__(learning_rate, parameter_list, batch_size=batch_size, sigma=sigma)
+        self._norm = ClipGradByNorm(clip, need_clip=lambda param: True)
+
+    def _regularize(self, pairs, source_of):
+        """As part of the update, the norm is bounded last: after clips of ``set_gradient_clip`` and decay."""
+        return self._norm(super()._regularize(pairs, source_of))
 
     def op_attrs(self, param):
         """With a seed of the parameter's own."""

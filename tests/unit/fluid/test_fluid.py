@@ -43,7 +43,7 @@ def test_a_module_of_names_computes_nothing(path):
             and node.end_lineno - node.lineno >= LONGEST_ADAPTER]
     loops = [node.lineno for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))]
     arrays = [node.lineno for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))
-              and "numpy" in ast.unparse(node)]
+              and {getattr(node, "module", None), *(alias.name for alias in node.names)} & {"numpy"}]
     assert (long, loops, arrays) == ([], [], [])
 
 
@@ -72,7 +72,7 @@ def test_the_same_object_is_reached_by_every_path():
 def test_a_layer_is_the_layer_of_its_family():
     wrong = [name for name, value in vars(fluid.layers).items()
              if inspect.isfunction(value) and not name.startswith("_")
-             and not value.__module__.startswith(("fleet_mpi.program.", "fleet_mpi.data."))]
+             and not value.__module__.startswith(("fleet_mpi.program.", "fleet_mpi.data.", "fleet_mpi.checkpoint."))]
     assert not wrong
 
 

@@ -60,8 +60,8 @@ def test_the_data_folder_that_a_script_assigns_is_the_one_that_is_read(stood_in,
 def test_an_unknown_module_says_the_nearest(stood_in):
     with pytest.raises(ModuleNotFoundError, match="stands for 'paddle.fluid.layrs' .or not yet.; did you mean 'layers'"):
         import paddle.fluid.layrs  # noqa: F401
-    with pytest.raises(ModuleNotFoundError, match="stands for 'paddle.hapi'"):
-        import paddle.hapi  # noqa: F401
+    with pytest.raises(ModuleNotFoundError, match="stands for 'paddle.quantum'"):
+        import paddle.quantum  # noqa: F401
 
 
 def test_an_import_error_is_explained_where_it_is_about_our_names(stood_in):

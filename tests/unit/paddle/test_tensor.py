@@ -60,6 +60,25 @@ CASES = {
     "matmul": (lambda x, y: paddle.matmul(x, y, transpose_y=True), lambda x, y: x @ y.transpose(0, 2, 1)),
     "bmm": (lambda x, y: paddle.bmm(x, paddle.transpose(y, [0, 2, 1])), lambda x, y: x @ y.transpose(0, 2, 1)),
     "norm": (lambda x, y: paddle.norm(x), lambda x, y: np.sqrt((x ** 2).sum()).reshape(1)),
+    "norm of two axes": (lambda x, y: paddle.norm(x, axis=[0, 2]), lambda x, y: np.sqrt((x ** 2).sum((0, 2)))),
+    "third norm of two axes": (lambda x, y: paddle.norm(x, 3, [0, 1], True),
+                               lambda x, y: (x ** 3).sum((0, 1), keepdims=True) ** (1 / 3)),
+    "largest of two axes": (lambda x, y: paddle.norm(-x, np.inf, [1, 2]), lambda x, y: x.max((1, 2))),
+    "number in two axes": (lambda x, y: paddle.norm(x, 0, [1, 2]), lambda x, y: np.full(2, 12.0, "float32")),
+    "reverse": (lambda x, y: paddle.reverse(x, [0, 2]), lambda x, y: x[::-1, :, ::-1]),
+    "gather_nd": (lambda x, y: paddle.gather_nd(x=x, index=paddle.assign(np.array([[1, 2], [0, 0]]))),
+                  lambda x, y: x[[1, 0], [2, 0]]),
+    "strided_slice": (lambda x, y: paddle.strided_slice(x=x, axes=[2], starts=[0], ends=[4], strides=[2]),
+                      lambda x, y: x[:, :, ::2]),
+    "linspace": (lambda x, y: paddle.linspace(0, 1, 5), lambda x, y: np.linspace(0, 1, 5, dtype="float32")),
+    "empty": (lambda x, y: paddle.shape(paddle.empty([2, 3])), lambda x, y: np.array([2, 3], "int32")),
+    "empty_like": (lambda x, y: paddle.shape(paddle.empty_like(x)), lambda x, y: np.array([2, 3, 4], "int32")),
+    "conj": (lambda x, y: paddle.conj(x), lambda x, y: x),
+    "tanh_": (lambda x, y: paddle.tanh_(x), lambda x, y: np.tanh(x)),
+    "reshape_": (lambda x, y: paddle.reshape_(x, [6, 4]), lambda x, y: x.reshape(6, 4)),
+    "clamp of 1.8": (lambda x, y: paddle.clamp(x, 0.8, 1.2), lambda x, y: x.clip(0.8, 1.2)),
+    "elementwise_sum of 1.8": (lambda x, y: paddle.elementwise_sum([x, y]), lambda x, y: x + y),
+    "div and reduce_sum of 1.8": (lambda x, y: paddle.reduce_sum(paddle.div(x, y), dim=1), lambda x, y: (x / y).sum(1)),
     "norm of an axis": (lambda x, y: paddle.norm(x, p=1, axis=2), lambda x, y: np.abs(x).sum(2)),
     "equal": (lambda x, y: paddle.equal(x, y), lambda x, y: x == y),
     "not_equal": (lambda x, y: paddle.not_equal(x, y), lambda x, y: x != y),
@@ -173,3 +192,20 @@ def test_the_default_element_type_is_float32():
 def test_eager_tensors_are_refused():
     with pytest.raises(NotBuilt, match="there is no eager mode"):
         paddle.to_tensor([1.0])
+
+
+def test_draws_around_variables():
+    center, width = paddle.full([2000, 2], 3.0), paddle.full([2000, 2], 0.5)
+    drawn = paddle.static.Executor().run(fetch_list=[
+        paddle.normal(center, width), paddle.normal(center), paddle.normal(1.0, width), paddle.normal(2.0, 0.1, [2000, 2]),
+        paddle.standard_normal([2000, 2])])
+    for found, (mean, std) in zip(drawn, ((3, 0.5), (3, 1), (1, 0.5), (2, 0.1), (0, 1)), strict=True):
+        assert found.shape == (2000, 2) and abs(found.mean() - mean) < 0.1 * std and abs(found.std() / std - 1) < 0.05
+
+
+def test_what_is_known_without_a_run():
+    assert paddle.broadcast_shape([2, 1, 3], [4, 1]) == [2, 4, 3]
+    assert paddle.is_tensor(paddle.ones([1])) and not paddle.is_tensor(np.ones(1))
+    assert paddle.get_cudnn_version() is None and not paddle.is_compiled_with_xpu()
+    assert paddle.device.get_device() == paddle.get_device() and not paddle.device.is_compiled_with_xpu()
+    paddle.set_printoptions(precision=3)

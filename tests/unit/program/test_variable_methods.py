@@ -31,6 +31,10 @@ CASES = {
     "detach": (lambda x: x.detach(), lambda x: x),
     "numel": (lambda x: x.numel(), lambda x: np.array([x.size])),
     "masked_select": (lambda x: x.masked_select(x > 1.0), lambda x: x[x > 1]),
+    "log2 and log10": (lambda x: x.log2() + x.log10(), lambda x: np.log2(x) + np.log10(x)),
+    "median": (lambda x: x.flatten().median(), lambda x: np.median(x).reshape(1)),
+    "trace": (lambda x: x.trace(0, 1, 2), lambda x: np.trace(x, 0, 1, 2)),
+    "kron and dist": (lambda x: x.kron(x).dist(x.kron(x) * 2.0, 1), lambda x: np.kron(x, x).sum().reshape(1)),
     "topk": (lambda x: x.topk(2, axis=1)[0], lambda x: -np.sort(-x, axis=1)[:, :2]),
 }
 

@@ -27,5 +27,7 @@ def fc(x, size, num_flatten_dims=1, weight_attr=None, bias_attr=None, activation
 
 
 __getattr__ = _missing_name("paddle.static.nn", globals(), {
+    "deform_conv2d": "fleet_mpi.program.layers.images", "row_conv": "fleet_mpi.program.layers.sequence",
     "nce": "fleet_mpi.program.layers.sampled_loss", "crf_decoding": "fleet_mpi.program.layers.sequence_labels",
-    **dict.fromkeys(("continuous_value_model", "data_norm"), "fleet_mpi.program.layers.click")})
+    **dict.fromkeys(("continuous_value_model", "data_norm"), "fleet_mpi.program.layers.click")},
+    {"multi_box_head": "detection is not built"})

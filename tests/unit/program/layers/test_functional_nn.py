@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.errors import NotBuilt
+from fleet_mpi.errors import UsageError
 from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.layers import functional_dropout, nn
 from fleet_mpi.program.layers import functional_nn as functional
-from fleet_mpi.program.layers import nn
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.program import default_main_program, default_startup_program
 from fleet_mpi.program.scope import global_scope
@@ -39,8 +39,10 @@ def test_transposed_convolution_by_given_weights():
     made = nn.conv2d_transpose(image(), 4, filter_size=3, stride=2)
     same(made, functional.conv2d_transpose(image(), parameter("conv2d_transpose_0.w_0"),
                                            parameter("conv2d_transpose_0.b_0"), 2))
-    with pytest.raises(NotBuilt, match="output_size"):
-        functional.conv2d_transpose(image(), parameter("conv2d_transpose_0.w_0"), output_padding=1)
+    larger = functional.conv2d_transpose(image(), parameter("conv2d_transpose_0.w_0"), stride=2, output_padding=1)
+    assert larger.shape[2:] == (18, 18) and made.shape[2:] == (17, 17)
+    with pytest.raises(UsageError, match="output_padding or output_size"):
+        functional.conv2d_transpose(image(), parameter("conv2d_transpose_0.w_0"), stride=2, output_padding=1, output_size=18)
 
 
 def test_batch_norm_by_given_parameters_moves_the_given_statistics():
@@ -64,7 +66,7 @@ def test_layer_norm_over_the_last_dimensions():
     (lambda x: nn.softmax(x, axis=1), lambda x: functional.softmax(x, 1)),
     (lambda x: nn.log_softmax(x), lambda x: functional.log_softmax(x, dtype="float32")),
     (lambda x: nn.dropout(x, 0.3, is_test=True, dropout_implementation="upscale_in_train"),
-     lambda x: functional.dropout(x, 0.3, training=False)),
+     lambda x: functional_dropout.dropout(x, 0.3, training=False)),
 ])
 def test_the_2x_form_gives_what_the_1x_form_gives(first, second):
     same(first(image()), second(image()))

@@ -5,7 +5,7 @@ import pytest
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.layers import functional_images, functional_lines, image_classes
+from fleet_mpi.program.layers import functional_images, functional_lines, functional_nn, image_classes
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.tensor import create_parameter
 from fleet_mpi.program.program import default_startup_program
@@ -119,16 +119,75 @@ def test_a_transposed_convolution_enlarges():
 
 def test_what_is_not_there_says_so():
     x, line = images(), static_data("line", [None, 4, 6])
-    for call in (lambda: functional_images.pad(x, [1, 1, 1, 1], "circular"),
-                 lambda: functional_images.interpolate(x, scale_factor=[1, 2]),
-                 lambda: functional_images.instance_norm(x, use_input_stats=False),
-                 lambda: functional_images.local_response_norm(x, 4),
-                 lambda: functional_images.pixel_shuffle(x, 2, "NHWC"),
-                 lambda: image_classes.InstanceNorm2D(4, data_format="NHWC"),
-                 lambda: functional_lines.max_pool1d(line, 2, return_mask=True)):
+    for call in (lambda: functional_images.instance_norm(x, use_input_stats=False),
+                 lambda: image_classes.InstanceNorm2D(4, data_format="NHWC")):
         with pytest.raises(NotBuilt):
             call()
     for call in (lambda: functional_lines.conv1d(x, x, data_format="NCHW"), lambda: functional_images.pad(x, [1, 1, 1]),
+                 lambda: functional_images.pad(x, [1, 1, 1, 1], "mirror"),
+                 lambda: functional_images.interpolate(x, scale_factor=[1, 2, 3]),
+                 lambda: functional_images.pixel_shuffle(x, 2, "HWC"),
                  lambda: functional_lines.max_pool1d(line, [2, 2]), lambda: image_classes.Conv1D(4, 4, 3, groups=3)):
         with pytest.raises(UsageError, match="expected"):
             call()
+
+
+@pytest.mark.parametrize("mode, plain", [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
+def test_borders_of_lines_images_and_volumes(mode, plain):
+    line, x = static_data("line", [None, 4, 6]), images()
+    volume = static_data("volume", [None, 4, 3, 2, 4])
+    found = run(functional_images.pad(line, [2, 1], mode, data_format="NCL"), functional_images.pad(x, [1, 2, 0, 3], mode),
+                functional_images.pad(x, [1, 0, 2, 1], mode, data_format="NHWC"),
+                functional_images.pad(volume, [1, 2, 0, 1, 1, 0], mode, data_format="NCDHW"),
+                x=IMAGES, line=LINES, volume=IMAGES.reshape(2, 4, 3, 2, 4))
+    none, volumes = (0, 0), IMAGES.reshape(2, 4, 3, 2, 4)
+    wanted = [np.pad(LINES, (none, none, (2, 1)), plain), np.pad(IMAGES, (none, none, (0, 3), (1, 2)), plain),
+              np.pad(IMAGES, (none, (2, 1), (1, 0), none), plain),
+              np.pad(volumes, (none, none, (1, 0), (0, 1), (1, 2)), plain)]
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_sizes_by_a_factor_for_each_dimension_by_area_and_cubic():
+    x = images()
+    found = run(functional_images.interpolate(x, scale_factor=[1, 2]), functional_images.interpolate(x, [3, 2], mode="area"),
+                functional_images.interpolate(x, [6, 4], mode="bicubic", align_corners=True), x=IMAGES)
+    np.testing.assert_array_equal(found[0], IMAGES.repeat(2, 3))
+    np.testing.assert_allclose(found[1], IMAGES.reshape(2, 4, 3, 2, 2, 2).mean((3, 5)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[2], IMAGES, rtol=1e-5, atol=1e-6)
+
+
+def test_pixels_of_channels_that_come_last():
+    x = images()
+    turned = static_data("turned", [None, 6, 4, 4])
+    found, want = run(functional_images.pixel_shuffle(turned, 2, "NHWC"), functional_images.pixel_shuffle(x, 2), x=IMAGES,
+                      turned=IMAGES.transpose(0, 2, 3, 1).copy())
+    np.testing.assert_array_equal(found, want.transpose(0, 2, 3, 1))
+
+
+@pytest.mark.parametrize("data_format", ["NCHW", "NHWC"])
+def test_a_response_norm_of_an_even_number_of_channels(data_format):
+    found, = run(functional_images.local_response_norm(images(), 2, alpha=0.5, beta=0.5, k=2.0, data_format=data_format),
+                 x=IMAGES)
+    squares = np.moveaxis(IMAGES, 1 if data_format == "NCHW" else 3, 0) ** 2
+    wide = np.concatenate([np.zeros_like(squares[:1]), squares])
+    base = np.moveaxis(2 + 0.5 * (wide[:-1] + wide[1:]) / 2, 0, 1 if data_format == "NCHW" else 3)
+    np.testing.assert_allclose(found, IMAGES / np.sqrt(base), rtol=1e-4, atol=1e-5)
+
+
+def test_where_the_maxima_of_lines_and_images_lie():
+    x, line = images(), static_data("line", [None, 4, 6])
+    found = run(*functional_lines.max_pool1d(line, 2, return_mask=True),
+                *functional_lines.adaptive_max_pool1d(line, 3, return_mask=True),
+                *functional_nn.max_pool2d(x, 2, return_mask=True),
+                *functional_nn.adaptive_max_pool2d(x, [None, 1], return_mask=True), x=IMAGES, line=LINES)
+    for pooled, places in zip(found[::2], found[1::2]):
+        source = (LINES if pooled.ndim == 3 else IMAGES).reshape(2, 4, -1)
+        np.testing.assert_array_equal(np.take_along_axis(source, places.reshape(2, 4, -1), 2), pooled.reshape(2, 4, -1))
+    np.testing.assert_array_equal(found[0], LINES.reshape(2, 4, 3, 2).max(3))
+    np.testing.assert_array_equal(found[6], IMAGES.max(3, keepdims=True))
+
+
+def test_sums_of_windows_over_another_number():
+    found, = run(functional_nn.avg_pool2d(images(), 2, divisor_override=3), x=IMAGES)
+    np.testing.assert_allclose(found, IMAGES.reshape(2, 4, 3, 2, 2, 2).sum((3, 5)) / 3, rtol=1e-5, atol=1e-6)

@@ -128,7 +128,7 @@ def test_three_dimensions():
     (lambda x: nn.conv2d(x, 4, 3, padding="FULL"), "'SAME' or 'VALID'"),
     (lambda x: nn.conv2d(x, 4, 3, padding=[1, 1, 1]), "1, 2 or 4 numbers"),
     (lambda x: nn.conv2d(x, 4, 3, data_format="HWC"), "NCHW or NHWC"),
-    (lambda x: nn.adaptive_pool2d(x, 2, require_index=True), "require_index"),
+    (lambda x: nn.adaptive_pool2d(x, 2, "avg", require_index=True), "those of maxima"),
 ])
 def test_arguments_that_mean_nothing_are_refused(call, words):
     with pytest.raises(UsageError, match=words):

@@ -63,7 +63,8 @@ def transposed(inputs, attrs):
     x, w = last_to_front(inputs["Input"], attrs), inputs["Filter"]
     strides, pairs, dilations, groups = settings_of(attrs, x, w)
     full = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(x.shape[2:], strides, dilations, w.shape[2:])]
-    wanted = attrs.get("output_size") or [n - sum(p) for n, p in zip(full, pairs)]
+    wanted = attrs.get("output_size") or [n - sum(p) + more for n, p, more in zip(
+        full, pairs, attrs.get("output_padding", [0] * len(full)))]
     room = [max(n, p[0] + size) for n, p, size in zip(full, pairs, wanted)]
     out = np.zeros((x.shape[0], w.shape[1] * groups, *room))
     for n, c in np.ndindex(*x.shape[:2]):
@@ -100,6 +101,7 @@ CASES = [
     case("conv2d_transpose", (2, 2, 2, 3), (2, 1, 3, 2), transposed, strides=[2, 2], paddings=[1, 0]),
     case("conv2d_transpose", (1, 2, 2, 2), (2, 1, 3, 3), transposed, strides=[2, 2], output_size=[6, 5]),
     case("conv2d_transpose", (1, 4, 2, 2), (4, 2, 2, 2), transposed, groups=2, dilations=[2, 1]),
+    case("conv2d_transpose", (1, 2, 2, 3), (2, 1, 3, 2), transposed, strides=[3, 2], paddings=[1, 0], output_padding=[2, 1]),
     case("conv2d_transpose", (1, 2, 2, 3), (3, 2, 2, 2), transposed, data_format="NHWC"),
     case("depthwise_conv2d_transpose", (1, 3, 2, 2), (3, 1, 2, 2), transposed, groups=3),
     case("conv3d_transpose", (1, 2, 2, 1, 2), (2, 1, 2, 2, 2), transposed, strides=[1, 1, 2]),

@@ -39,6 +39,14 @@ def order(drawn):
     assert sorted(drawn) == list(range(len(drawn))) and list(drawn) != sorted(drawn)
 
 
+CHANCES = np.repeat([0.0, 0.25, 0.9, 1.0], SIZE // 4).reshape(-1, 1)
+
+
+def coins(drawn):
+    for chance, part in zip((0.0, 0.25, 0.9, 1.0), drawn.reshape(4, -1)):
+        assert set(part) <= {0.0, 1.0} and abs(part.mean() - chance) < (0.03 if 0 < chance < 1 else 1e-9)
+
+
 def case(type, attrs, check, inputs=None, shape=(SIZE, 1)):
     made = Case(type, inputs or {}, {"seed": 3, **attrs}, {"Out": np.zeros(shape)})
     made.check = check
@@ -58,6 +66,7 @@ CASES = [
     case("gaussian_random_batch_size_like", ROWS, normal(0, 1), {"Input": like}),
     case("randint", {**SHAPE, "low": -2, "high": 3}, whole(-2, 3)),
     case("randperm", {"n": 50}, order, shape=(50,)),
+    case("bernoulli", {}, coins, {"X": CHANCES}, shape=CHANCES.shape),
 ]
 
 

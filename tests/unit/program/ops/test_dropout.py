@@ -29,6 +29,24 @@ CASES = [Case("dropout", {"X": rng.normal(size=shape)},
               dropped, "X", note=f"{p}{way}{test}")
          for way in WAYS for test in (False, True) for shape, p in (((4, 5), 0.3), ((2, 3, 2), 0.0), ((6,), 1.0))]
 
+
+
+def lowered(inputs, attrs):
+    """Dropped elements at selu's floor, then a x + b."""
+    x, p = inputs["X"], attrs["dropout_prob"]
+    mask = np.ones(x.shape, np.uint8)
+    if attrs["is_test"]:
+        return {"Out": x, "Mask": mask}
+    bernoulli_mask.reference(mask, key_of(attrs["seed"], "Out_out_0"), 0, 0, 1 - p)
+    floor = -1.0507009873554805 * 1.6732632423543772
+    scale = ((1 - p) * (1 + p * floor ** 2)) ** -0.5 if p < 1 else 0.0
+    return {"Out": scale * np.where(mask, x, floor) - scale * floor * p, "Mask": mask}
+
+
+CASES += [Case("alpha_dropout", {"X": rng.normal(size=shape)}, {"dropout_prob": p, "is_test": test, "seed": 5,
+                                                                "fix_seed": True}, lowered, "X", note=f"{p}{test}")
+          for test in (False, True) for shape, p in (((4, 5), 0.3), ((2, 3, 2), 0.0), ((6,), 1.0))]
+
 test_forward, test_gradient, test_device = checks(CASES)
 
 
@@ -51,6 +69,14 @@ def test_the_share_of_dropped_elements_is_the_probability():
     kept = runs(program_of(np.ones((200, 500), np.float32), program_seed=3, dropout_implementation=WAYS[1]), 1)[0]
     assert kept.mean() == pytest.approx(1.0, abs=0.01)
     np.testing.assert_array_equal(kept != 0, out != 0)
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    x = rng.normal(size=(400, 500)).astype(np.float32)
+    case = Case("alpha_dropout", {"X": x}, {"dropout_prob": 0.4}, None, outputs={"Out": [0], "Mask": [0]})
+    first, second = runs(Built(case, widen=False), 2)
+    assert first.mean() == pytest.approx(0, abs=0.01) and first.std() == pytest.approx(1, abs=0.01)
+    assert (first != second).any()
 
 
 def test_every_run_drops_other_elements_and_a_second_executor_replays_them():

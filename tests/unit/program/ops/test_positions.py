@@ -52,8 +52,16 @@ def focus(inputs, attrs):
     return {"Out": np.moveaxis(out, 1, attrs["axis"])}
 
 
+def sampled(inputs, attrs):
+    return {"Out": np.array([[row[i] for i in places] for row, places in zip(inputs["X"], inputs["Index"])])}
+
+
 MASK = rng.random((3, 4)) > 0.5
 CASES = [
+    Case("index_sample", {"X": x(3, 4), "Index": np.array([[0, 3, 3], [1, 1, 1], [2, 0, 3]])}, {}, sampled, grads="X"),
+    Case("index_sample", {"X": x(2, 3), "Index": np.array([[2], [0]], "int32")}, {}, sampled, grads="X", note="int32"),
+    Case("unique_with_counts", {"X": np.array([5, 2, 5, 3, 2])}, {},
+         {"Out": np.array([5, 2, 3]), "Index": np.array([0, 1, 0, 2, 1], "int32"), "Count": np.array([2, 2, 1], "int32")}),
     Case("scatter_nd_add", {"X": x(4), "Index": np.array([[1], [3], [1]]), "Updates": x(3)}, {}, added, grads="X Updates"),
     Case("scatter_nd_add", {"X": x(3, 2, 2), "Index": np.array([[[0, 1], [2, 0]], [[0, 1], [1, 1]]]),
                             "Updates": x(2, 2, 2)}, {}, added, grads="X Updates", note="parts"),
@@ -121,3 +129,10 @@ def test_what_does_not_fit_is_refused_while_building(type, inputs, attrs, words)
     with pytest.raises(ProgramError, match=words):
         given["a"].block.append_op(type, {slot: [given[name]] for slot, name in inputs.items()},
                                    {"Y" if type == "masked_select" else "Out": ["out"]}, attrs)
+
+
+def test_a_column_that_does_not_exist_is_refused_by_number():
+    wrong = Case("index_sample", {"X": np.zeros((2, 3)), "Index": np.array([[0], [3]])}, {}, sampled)
+    wrong.expect = {"Out": np.zeros((2, 1))}
+    with pytest.raises(ProgramError, match="Index has 3 at position 1: expected numbers of X's columns, 0 to 2"):
+        Built(wrong).run(["Out_out_0"])

@@ -70,6 +70,14 @@ CASES += [
          {"Out": np.array([0, 1])}),
 ]
 
+for shape, axis in [((5,), 0), ((4,), 0), ((3, 4), 1), ((4, 3), 0), ((2, 3, 2), -2), ((1, 2), 0)]:
+    for keep in (False, True):
+        value = distinct(*shape)
+        CASES.append(Case("median", {"X": value}, {"axis": axis, "keepdim": keep},
+                          lambda inputs, attrs: {"Out": np.atleast_1d(np.median(inputs["X"], attrs["axis"],
+                                                                                keepdims=attrs["keepdim"]))},
+                          grads="X", outputs={"Out": [0], "Indices": [0]}, note=f"{shape}{axis}{keep}"))
+
 test_forward, test_gradient, test_device = checks(CASES)
 
 

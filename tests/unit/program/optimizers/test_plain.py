@@ -9,7 +9,7 @@ from building import data, from_scratch, parameter
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.clip import ClipByNorm, ClipByValue
+from fleet_mpi.program.clip import ClipByNorm, ClipByValue, set_gradient_clip
 from fleet_mpi.program.executor import Executor
 from fleet_mpi.program.initializers import Constant
 from fleet_mpi.program.layers.data import static_data
@@ -228,6 +228,18 @@ def test_dgc_clips_by_norm_only_and_shares_the_norm_out():
         compressed.DGCMomentumOptimizer(RATE, 0.9, 0, grad_clip=ClipByValue(1.0))
     with pytest.raises(UsageError, match="num_trainers"):
         compressed.DGCMomentumOptimizer(RATE, 0.9, 0, grad_clip=ClipByNorm(1.0))
+
+
+def test_differential_privacy_bounds_the_norm_after_the_clip_of_the_parameters():
+    x = static_data("x", [None, 2])
+    weight = create_parameter([2, 1], "float32", name="weight", default_initializer=Constant(0.0))
+    loss = reduce_sum(matmul_v2(x, weight))
+    set_gradient_clip(ClipByValue(3.0))
+    plain.Dpsgd(1.0, clip=1.0, batch_size=1.0, sigma=1e-9).minimize(loss)
+    executor = Executor()
+    executor.run(default_startup_program())
+    after, = executor.run(feed={"x": np.array([[3, 40]], "float32")}, fetch_list=[weight])
+    np.testing.assert_allclose(after.ravel(), [-np.sqrt(0.5)] * 2, rtol=1e-5)  # by the norm alone: -0.07, -1
 
 
 def test_differential_privacy_clips_the_gradient_and_adds_one_number_drawn_anew():
