@@ -56,6 +56,7 @@ class Rank:
         self.status = None  # as wait gives it; None: its parent has collected the process before it was seen
         self.segments, self.left_early = set(), False
         self.ended_as = 0  # the first, second, ... to end, which is to close its files
+        self.closing = None  # a file descriptor of the same connection that tells only that
 
     def take(self, packet):
         """Take in what the rank says; what cannot be meant is passed over: this process must not die of it."""
@@ -155,9 +156,11 @@ class Watcher:
         self.ranks, self.ended, self.came = {}, [], 0
         self.began = self.looked = time.monotonic()
         self.lost_at, self.ends = None, 0
-        self.poll = select.epoll()  # tells what happened in the order in which it did; poll tells it in another one
+        # Tells what happened in the order in which it did, poll in another one. But who has sent something before keeps its
+        # place: so the order of ends is that of file descriptors which tell nothing else.
+        self.poll = select.epoll()
         self.poll.register(listener, select.EPOLLIN)
-        self.connections, self.handles = {}, {}
+        self.connections, self.handles, self.closings = {}, {}, {}
 
     def run(self):
         """Watch until all ranks have ended, then remove the memory that killed ones have left behind."""
@@ -186,7 +189,12 @@ class Watcher:
         self._look(time.monotonic())
 
     def _take_in(self, seconds):
-        for number, _ in self.poll.poll(seconds):
+        happened = [number for number, _ in self.poll.poll(seconds)]
+        closings = [self.closings[number] for number in happened if number in self.closings]
+        happened = [number for number in happened if number not in self.closings]
+        for rank in closings:
+            self._note_closing(rank)
+        for number in happened:
             if number == self.listener.fileno():
                 self._accept()
             elif number in self.connections:
@@ -212,7 +220,10 @@ class Watcher:
             return
         self.came += 1
         self.ranks[rank.pid] = self.connections[connection.fileno()] = self.handles[rank.handle] = rank
+        rank.closing = os.dup(connection.fileno())
+        self.closings[rank.closing] = rank
         self.poll.register(connection, select.EPOLLIN)
+        self.poll.register(rank.closing, select.EPOLLRDHUP)
         if rank.handle is None:
             self._note_end(rank)
         else:
@@ -228,7 +239,6 @@ class Watcher:
             if rank.bye == "reported":
                 self._hold()
             return
-        rank.note_status()  # before the launcher has collected the process: then its status is gone
         self._hang_up(rank)
 
     def _hold(self):
@@ -237,10 +247,16 @@ class Watcher:
             if rank.phase_ends is not None:
                 rank.send(signal.SIGSTOP)
 
+    def _note_closing(self, rank):
+        """The process has closed its end: it is the next to end."""
+        rank.note_status()  # before the launcher has collected the process: then its status is gone
+        self.ends += 1
+        rank.ended_as = self.ends
+        del self.closings[rank.closing]
+        self.poll.unregister(rank.closing)
+        os.close(rank.closing)
+
     def _hang_up(self, rank):
-        if not rank.ended_as:
-            self.ends += 1
-            rank.ended_as = self.ends
         if self.connections.pop(rank.connection.fileno(), None):
             self.poll.unregister(rank.connection)
             rank.connection.close()
@@ -250,6 +266,8 @@ class Watcher:
         while rank.connection.fileno() in self.connections and select.select([rank.connection], [], [], 0)[0]:
             self._read(rank)  # its last words
         self._hang_up(rank)
+        if rank.closing in self.closings:
+            self._note_closing(rank)  # a process that it has left behind may have its end
         del self.handles[rank.handle], self.ranks[rank.pid]
         if rank.handle is not None:
             self.poll.unregister(rank.handle)

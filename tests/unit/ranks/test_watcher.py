@@ -203,6 +203,20 @@ def test_the_first_to_leave_before_mpi_finalize_is_named(machine, first, way, ho
     assert here.said == [f"fleet_mpi: rank {first} (host h) {how}\n"]
 
 
+def test_who_has_said_something_just_before_is_not_taken_for_the_first_to_end(machine):
+    here = machine(3)
+    for number in (0, 1):
+        here.does(number, f"lifeline.rename('rank {number} (host h)', {DEADLINE_S}); sys.stdin.readline(); os.kill(os.getpid(), 9)")
+        here.watcher._take_in(5)
+    here.does(2, "os.kill(os.getpid(), 9)")
+    os.waitid(os.P_PID, here.ranks[2].pid, os.WEXITED | os.WNOWAIT)
+    for number in (0, 1):
+        here.does(number, "")
+        os.waitid(os.P_PID, here.ranks[number].pid, os.WEXITED | os.WNOWAIT)
+    here.watch()
+    assert here.said == ["fleet_mpi: rank 2 (host h) was killed by signal 9 (SIGKILL)\n"]
+
+
 def test_one_that_was_collected_before_it_was_seen_is_not_taken_for_one_that_left_by_itself(machine):
     here = machine(2)
     for number in (1, 0):
