@@ -8,7 +8,8 @@ import time
 import numpy as np
 
 from benchmarks import ddp, inputs
-from fleet_mpi import cluster, fluid, paddle
+from fleet_mpi import fluid, paddle
+from fleet_mpi.ranks import cluster
 from fleet_mpi.paddle.distributed import fleet
 
 

@@ -12,7 +12,8 @@ import sys
 import traceback
 from types import TracebackType
 
-from fleet_mpi import cluster, settings
+from fleet_mpi import settings
+from fleet_mpi.ranks import cluster
 from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in

@@ -18,8 +18,8 @@ import numpy as np
 
 from fleet_mpi.arrays import Rows, module_of, to_host
 from fleet_mpi.errors import ProgramError, UsageError, nearest
-from fleet_mpi.kernels import random, row_squares, update
-from fleet_mpi.kernels import rows as row_kernels
+from fleet_mpi.kernels.reference import random, row_squares, update
+from fleet_mpi.kernels.reference import rows as row_kernels
 
 DGC_SMALLEST = 16384  # elements: the original compresses nothing below
 

@@ -10,7 +10,8 @@ import os
 
 import numpy as np
 
-from fleet_mpi import notices, sessions
+from fleet_mpi import notices
+from fleet_mpi.runtime import sessions
 from fleet_mpi.checkpoint import blocks, variables
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.variables import choose, is_persistable

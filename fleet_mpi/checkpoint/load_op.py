@@ -2,8 +2,8 @@
 
 from fleet_mpi.checkpoint.tensor_file import read_tensor
 from fleet_mpi.errors import CheckpointDamaged
-from fleet_mpi.program.layer_helper import LayerHelper
-from fleet_mpi.program.registry import Meta, op
+from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.registry import Meta, op
 
 
 def load(out, file_path, load_as_fp16=None):

@@ -9,9 +9,9 @@ import numpy as np
 
 from fleet_mpi.checkpoint.inference_model import load_inference_model
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.places import CPUPlace, CUDAPlace
-from fleet_mpi.program.scope import Scope, Tensor, scope_guard
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.places import CPUPlace, CUDAPlace
+from fleet_mpi.program.engine.scope import Scope, Tensor, scope_guard
 
 
 class PaddleDType(enum.IntEnum):

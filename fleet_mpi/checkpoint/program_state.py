@@ -10,8 +10,8 @@ from fleet_mpi.checkpoint.saved_files import SavedFiles, read_settled
 from fleet_mpi.checkpoint.variables import (choose, is_parameter, is_persistable, program_of, put_values, value_in,
                                             values_of)
 from fleet_mpi.errors import CheckpointMissing, UsageError
-from fleet_mpi.program.scope import global_scope
-from fleet_mpi.program.serialize import parse
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.serialize import parse
 
 
 def load_program_state(model_path, var_list=None):

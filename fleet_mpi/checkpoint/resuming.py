@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.saved_files import SavedFiles
-from fleet_mpi.program import randomness
-from fleet_mpi.program.scope import global_scope
+from fleet_mpi.program.engine import randomness
+from fleet_mpi.program.engine.scope import global_scope
 
 
 def note_runs(save, program):

@@ -17,11 +17,11 @@ from fleet_mpi.checkpoint.tensor_file import read_tensors
 from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import choose, is_persistable, program_of, put_values
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
-from fleet_mpi.program.feed_fetch import append_fetch_ops, prepend_feed_ops
-from fleet_mpi.program.program import Program
-from fleet_mpi.program.scope import global_scope
-from fleet_mpi.program.serialize import program_from_bytes
-from fleet_mpi.program.variable import Variable
+from fleet_mpi.program.build.feed_fetch import append_fetch_ops, prepend_feed_ops
+from fleet_mpi.program.graph.program import Program
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.serialize import program_from_bytes
+from fleet_mpi.program.graph.variable import Variable
 
 
 def normalize_program(program, feed_vars, fetch_vars):

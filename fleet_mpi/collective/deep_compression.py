@@ -7,7 +7,7 @@ gradients, past ``rampup_begin_step`` pairs of number and index. Knows no progra
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.kernels import update
+from fleet_mpi.kernels.reference import update
 from fleet_mpi.update_rules import dgc_count, momentum, sgd
 
 

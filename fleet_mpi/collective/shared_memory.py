@@ -18,7 +18,7 @@ import numpy as np
 from fleet_mpi import settings
 from fleet_mpi.arrays import aligned
 from fleet_mpi.collective.exact import ExactAllReduce
-from fleet_mpi.kernels.shared_sums import sum_everywhere
+from fleet_mpi.kernels.reference.shared_sums import sum_everywhere
 
 COUNTERS_BYTES = 256   # of a worker and lane: two counters, far enough apart that no processor fetches both at once
 ARRIVED, DONE = 0, COUNTERS_BYTES // 16

@@ -6,7 +6,7 @@ from numbers import Number
 import numpy as np
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.scope import Tensor
+from fleet_mpi.program.engine.scope import Tensor
 
 
 def default_collate_fn(batch):

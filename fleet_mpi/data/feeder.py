@@ -3,10 +3,10 @@
 import numpy as np
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import lod as lods
-from fleet_mpi.program.program import default_main_program
-from fleet_mpi.program.scope import Tensor
-from fleet_mpi.program.variable import Variable
+from fleet_mpi.program.graph import lod as lods
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.engine.scope import Tensor
+from fleet_mpi.program.graph.variable import Variable
 
 
 class DataFeeder:
@@ -63,7 +63,7 @@ def column_to_value(column, var):
 def _full_shape(var, array, count):
     """The batch's shape: the declared one, its unknown sizes taken from the samples."""
     declared = list(var.shape)
-    # What layers.data declares binds no feed (see program/feeding.py): models are built for the longest sentence.
+    # What layers.data declares binds no feed (see program/engine/feeding.py): models are built for the longest sentence.
     if len(declared) == array.ndim and (not var.need_check_feed or all(
             want in (-1, got) for want, got in zip(declared, array.shape))):
         return array.shape

@@ -9,7 +9,8 @@ import random
 
 import numpy as np
 
-from fleet_mpi import cluster, settings
+from fleet_mpi import settings
+from fleet_mpi.ranks import cluster
 
 
 def random_of_pass(number):

@@ -3,7 +3,7 @@
 import sys
 import time
 
-from fleet_mpi import cluster
+from fleet_mpi.ranks import cluster
 
 # Fast enough to look alive; in a log file a line now and then is enough.
 TERMINAL_EVERY_S = 0.1

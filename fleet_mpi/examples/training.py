@@ -12,7 +12,8 @@ import itertools
 
 import numpy as np
 
-from fleet_mpi import fluid, sessions, settings
+from fleet_mpi import fluid, settings
+from fleet_mpi.runtime import sessions
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet import preemption
 from fleet_mpi.fleet.preemption import Preemption

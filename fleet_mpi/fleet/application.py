@@ -7,7 +7,7 @@ refused.
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy, transpiler_strategies
 from fleet_mpi.fleet.without_effect import REFUSED
-from fleet_mpi.program.amp import AutoMixedPrecisionLists, decorate
+from fleet_mpi.program.build.amp import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
 from fleet_mpi.program.optimizers.plain import Adam, Lamb, LarsMomentum, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer

@@ -1,15 +1,15 @@
 """A job without servers: from a minimised program and a strategy to what every worker runs and saves."""
 
-import fleet_mpi.collective_ops  # noqa: F401  (enters the ops that a worker's program has)
-import fleet_mpi.collective_strategies  # noqa: F401  (likewise)
+import fleet_mpi.runtime.ops.collective  # noqa: F401  (enters the ops that a worker's program has)
+import fleet_mpi.runtime.ops.strategies  # noqa: F401  (likewise)
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.saving import author_here
 from fleet_mpi.checkpoint.variables import save_persistables
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy
-from fleet_mpi.program.compiled import GradientScaleStrategy
-from fleet_mpi.program.sync_batch_norm import has_marked, synchronise_batch_norm
+from fleet_mpi.program.engine.compiled import GradientScaleStrategy
+from fleet_mpi.program.graph.sync_batch_norm import has_marked, synchronise_batch_norm
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite, rewrite_for_local_sgd
 from fleet_mpi.transpile.collective_modes import COLLECTIVE_MODES
 from fleet_mpi.transpile.local_sgd import Schedule

@@ -1,7 +1,7 @@
 """DistributedStrategy of the 1.x collective fleet: a BuildStrategy with more options."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy
+from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
 
 _MORE = dict(
     use_local_sgd=False, use_dist_fc=False, dist_fc_config=None, mode="nccl2", collective_mode=None,

@@ -7,15 +7,17 @@ script does around training works there too.
 
 import enum
 
-from fleet_mpi import cluster, collective_session, notices, sessions, settings
+from fleet_mpi import notices, settings
+from fleet_mpi.ranks import cluster
+from fleet_mpi.runtime import collective_sessions as collective_session, sessions
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import collective_checkpoints
 from fleet_mpi.fleet.optimizer import DistributedOptimizer, TranspilerOptimizer
 from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker, RoleMaker
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program
 
 
 class Mode(enum.IntEnum):

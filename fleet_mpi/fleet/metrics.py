@@ -10,8 +10,8 @@ import numpy as np
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.paddle2 import paddle_fleet
-from fleet_mpi.program.scope import global_scope
-from fleet_mpi.program.variable import Variable
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.variable import Variable
 
 
 def sum(input, scope=None, util=None):

@@ -4,7 +4,8 @@ As the job has it once this process has joined one; before, as PADDLE_TRAINER_* 
 workers.
 """
 
-from fleet_mpi import cluster, settings
+from fleet_mpi import settings
+from fleet_mpi.ranks import cluster
 from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
 

@@ -4,7 +4,8 @@ The role is known when the object is made; ``generate_role`` (which ``fleet.init
 from then on what workers or servers do together is done over MPI. Endpoints are labels only.
 """
 
-from fleet_mpi import cluster, settings
+from fleet_mpi import settings
+from fleet_mpi.ranks import cluster
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet.roles import Role, RoleMaker, roles_for
 

@@ -4,7 +4,7 @@ Holds and checks values only; what they do is decided where an optimizer is made
 """
 
 from fleet_mpi.errors import UnknownName, UsageError, nearest
-from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy
+from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
 
 SWITCHES = dict(
     a_sync=True, amp=False, recompute=False, localsgd=False, adaptive_localsgd=False, dgc=False,

@@ -6,7 +6,7 @@ are, and the parameters they update are its own.
 
 from fleet_mpi import settings
 from fleet_mpi.errors import UsageError, nearest
-from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy, Options
+from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy, Options
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig, ServerRuntimeConfig
 from fleet_mpi.transpile.mode_choice import communicator_flags
 

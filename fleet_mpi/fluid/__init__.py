@@ -3,7 +3,7 @@
 Imports, aliases and signature adapters only. A name that is not here is refused with the nearest that is.
 """
 
-from fleet_mpi import cluster as _cluster
+from fleet_mpi.ranks import cluster as _cluster
 from fleet_mpi.checkpoint.model_files import load, save
 from fleet_mpi.data.dataset import DatasetFactory
 from fleet_mpi.data.feeder import DataFeeder
@@ -18,14 +18,14 @@ from fleet_mpi.fluid.framework import (Program, Variable, cpu_places, cuda_place
                                        is_compiled_with_cuda, name_scope, program_guard, require_version, set_flags)
 from fleet_mpi.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, HashName, RoundRobin,
                                         memory_optimize, release_memory)
-from fleet_mpi.program.backward import gradients
-from fleet_mpi.program.compiled import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.build.backward import gradients
+from fleet_mpi.program.engine.compiled import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers.data import static_data as data
 from fleet_mpi.program.layers.embedding import embedding_v2 as embedding
 from fleet_mpi.program.layers.manipulation import one_hot_v2 as one_hot
-from fleet_mpi.program.param_attr import ParamAttr
-from fleet_mpi.program.scope import create_lod_tensor, global_scope, scope_guard
+from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.engine.scope import create_lod_tensor, global_scope, scope_guard
 
 _cluster.guard_if_launched()
 
@@ -34,9 +34,9 @@ __getattr__ = _missing_name("paddle.fluid", globals(), {
     "DataLoader": "fleet_mpi.data.data_loader:FluidDataLoader",
     "InferenceTranspiler": "fleet_mpi.fluid.transpiler.inference_transpiler:InferenceTranspiler",
     "DataFeedDesc": "fleet_mpi.fluid.data_feed_desc:DataFeedDesc", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace",
-    "WeightNormParamAttr": "fleet_mpi.program.weight_norm:WeightNormParamAttr",
+    "WeightNormParamAttr": "fleet_mpi.program.build.weight_norm:WeightNormParamAttr",
     "create_random_int_lodtensor": "fleet_mpi.fluid.lod_tensor:create_random_int_lodtensor",
-    "cuda_pinned_places": "fleet_mpi.program.places:cuda_pinned_places",
+    "cuda_pinned_places": "fleet_mpi.program.engine.places:cuda_pinned_places",
     **{name: f"fleet_mpi.fluid.dygraph:{name}" for name in ("enable_dygraph", "disable_dygraph")},
     **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
     **{name: f"fleet_mpi.fluid.{name}" for name in (

@@ -4,13 +4,13 @@ from fleet_mpi.errors import EndOfData as EOFException
 from fleet_mpi.errors import FleetError as EnforceNotMet
 from fleet_mpi.errors import NotBuilt as _NotBuilt
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
-from fleet_mpi.program.places import cuda_device_count as get_cuda_device_count
-from fleet_mpi.program.scope import Scope
-from fleet_mpi.program.scope import Tensor as LoDTensor
-from fleet_mpi.program.scope import Tensor
-from fleet_mpi.program.types import Role as _Role
-from fleet_mpi.program.types import VarType as _VarType
+from fleet_mpi.program.engine.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
+from fleet_mpi.program.engine.places import cuda_device_count as get_cuda_device_count
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.engine.scope import Tensor as LoDTensor
+from fleet_mpi.program.engine.scope import Tensor
+from fleet_mpi.program.graph.types import Role as _Role
+from fleet_mpi.program.graph.types import VarType as _VarType
 
 LoDTensorArray = list
 
@@ -71,7 +71,7 @@ def is_compiled_with_dist():
 
 
 __getattr__ = _missing_name("paddle.fluid.core", globals(), {
-    "globals": "fleet_mpi.program.flags:all_flags", **{name: f"fleet_mpi.checkpoint.predictor:{name}" for name in (
+    "globals": "fleet_mpi.program.engine.flags:all_flags", **{name: f"fleet_mpi.checkpoint.predictor:{name}" for name in (
         "NativeConfig", "PaddleBuf", "PaddleDType", "PaddleTensor", "create_paddle_predictor")}}, {
     "AnalysisConfig": "take NativeConfig, or load_inference_model and an Executor",
     "Gloo": "ranks meet over MPI; role makers have _all_reduce, _all_gather and _barrier",

@@ -2,8 +2,8 @@
 
 from fleet_mpi.data.feeder import DataFeeder
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.types import as_dtype as convert_dtype
-from fleet_mpi.program.variable import Variable as _Variable
+from fleet_mpi.program.graph.types import as_dtype as convert_dtype
+from fleet_mpi.program.graph.variable import Variable as _Variable
 
 
 def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_message=""):

@@ -4,7 +4,7 @@ import os
 import sys
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.drawing import graph_lines
+from fleet_mpi.program.graph.drawing import graph_lines
 
 
 def pprint_program_codes(program_desc):

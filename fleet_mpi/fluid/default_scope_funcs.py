@@ -4,7 +4,7 @@ import threading as _threading
 
 from fleet_mpi.errors import UsageError as _UsageError
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.scope import Scope
+from fleet_mpi.program.engine.scope import Scope
 
 _thread = _threading.local()
 

@@ -1,10 +1,10 @@
 """``fluid.executor``: running programs."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.dataset_loop import FetchHandler
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.scope import global_scope, scope_guard
+from fleet_mpi.program.engine.dataset_loop import FetchHandler
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope, scope_guard
 
 __getattr__ = _missing_name("paddle.fluid.executor", globals(), {
-    "as_numpy": "fleet_mpi.program.scope", "_fetch_var": "fleet_mpi.program.scope:value_of",
-    **dict.fromkeys(("has_feed_operators", "has_fetch_operators"), "fleet_mpi.program.feed_fetch")})
+    "as_numpy": "fleet_mpi.program.engine.scope", "_fetch_var": "fleet_mpi.program.engine.scope:value_of",
+    **dict.fromkeys(("has_feed_operators", "has_fetch_operators"), "fleet_mpi.program.build.feed_fetch")})

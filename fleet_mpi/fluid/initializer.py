@@ -3,11 +3,25 @@
 import contextlib as _contextlib
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.initializers import (MSRA, Bilinear, BilinearInitializer, Constant, ConstantInitializer,
-                                            Initializer, MSRAInitializer, Normal, NormalInitializer,
-                                            NumpyArrayInitializer, TruncatedNormal, TruncatedNormalInitializer,
-                                            Uniform, UniformInitializer, Xavier, XavierInitializer,
-                                            set_global_initializer)
+from fleet_mpi.program.build.initializers import (
+    MSRA,
+    Bilinear,
+    BilinearInitializer,
+    Constant,
+    ConstantInitializer,
+    Initializer,
+    MSRAInitializer,
+    Normal,
+    NormalInitializer,
+    NumpyArrayInitializer,
+    TruncatedNormal,
+    TruncatedNormalInitializer,
+    Uniform,
+    UniformInitializer,
+    Xavier,
+    XavierInitializer,
+    set_global_initializer,
+)
 
 
 def init_on_cpu():

@@ -25,5 +25,5 @@ __getattr__ = _missing_name("paddle.fluid.io", globals(), {
     "DataLoader": "fleet_mpi.data.data_loader:FluidDataLoader",
     "get_parameter_value": "fleet_mpi.checkpoint.program_state:parameter_value",
     "get_parameter_value_by_name": "fleet_mpi.checkpoint.program_state:parameter_value_by_name",
-    **dict.fromkeys(("prepend_feed_ops", "append_fetch_ops"), "fleet_mpi.program.feed_fetch"),
+    **dict.fromkeys(("prepend_feed_ops", "append_fetch_ops"), "fleet_mpi.program.build.feed_fetch"),
     **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")}})

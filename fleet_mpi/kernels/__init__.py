@@ -1,9 +1,11 @@
-"""Hot loops. Each kernel is a plain reference here, and a faster version where one pays.
+"""Hot loops. Each kernel is a plain reference, and a faster version where one pays.
 
-``kernels/<family>.py`` holds the references, written against the module of the arrays they get, so
-they run on numpy, cupy and any stand-in. ``kernels/numba_<family>.py`` holds functions of the same
-names for host arrays, compiled by numba; ``kernels/cuda_<family>.py`` those for cupy arrays.
-Both are imported on first use: importing a family compiles nothing.
+    reference/      one file per family, written against the module of the arrays they get: numpy, cupy, any stand-in
+    numba/, cuda/   functions of the same names for host arrays and for cupy's, in files of the same names
+    products        matrix products, large ones cut over the rank's threads
+    threads         the threads a rank computes with
+
+Import kernels from ``reference``; the versions are imported on first use, so that importing a family compiles nothing.
 """
 
 import importlib
@@ -45,8 +47,8 @@ class Kernel:
         return run
 
     def version(self, prefix):
-        """The version from ``<prefix>_<family>.py``, or None where there is none."""
-        path = f"fleet_mpi.kernels.{prefix}_{self.family}"
+        """The version from ``<prefix>/<family>.py``, or None where there is none."""
+        path = f"fleet_mpi.kernels.{prefix}.{self.family}"
         if importlib.util.find_spec(path) is None:
             return None
         return getattr(importlib.import_module(path), self.name, None)

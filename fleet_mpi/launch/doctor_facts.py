@@ -21,9 +21,10 @@ import numpy as np
 import fleet_mpi
 from fleet_mpi.checkpoint.replacing import replacing
 from fleet_mpi.errors import EnvironmentProblem
-from fleet_mpi.kernels import cache_folder, threads
+from fleet_mpi.kernels import threads
+from fleet_mpi.kernels.numba import cache_folder
 from fleet_mpi.launch import mpirun
-from fleet_mpi.program.places import why_no_gpu
+from fleet_mpi.program.engine.places import why_no_gpu
 
 SHARED_MEMORY = "/dev/shm"
 SEGMENTS = ("mpich_shm_", "sm_segment.", "vader_segment.", "psm2_shm.", "psm3_shm.", "ucx_shm_")
@@ -145,7 +146,7 @@ def cache():
     but a temporary one, since no other can be.
     """
     try:
-        from fleet_mpi.kernels.numba_elementary import _exp32
+        from fleet_mpi.kernels.numba.elementary import _exp32
     except (ImportError, RuntimeError) as error:  # a numba that does not work
         return {"cache": "", "cache_kind": "", "cache_problem": " ".join(str(error).split()), "is_temporary": False}
     folder = _exp32.stats.cache_path

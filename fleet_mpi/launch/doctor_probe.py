@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from fleet_mpi import cluster
+from fleet_mpi.ranks import cluster
 from fleet_mpi.collective import cuda_awareness
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.launch import doctor_facts

@@ -19,7 +19,7 @@ from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.placement.dispatch import METHODS
 from fleet_mpi.placement.plan import plan
-from fleet_mpi.program.serialize import parse
+from fleet_mpi.program.graph.serialize import parse
 from fleet_mpi.wire import protocol
 
 ABOUT = """Prints the shard table: what each server would keep, how evenly, and what one step of a worker moves."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.kernels.metric import add_to_histograms, area_under_roc
+from fleet_mpi.kernels.reference.metric import add_to_histograms, area_under_roc
 from fleet_mpi.metrics.accumulators import MetricBase
 
 

@@ -41,8 +41,8 @@ from fleet_mpi.paddle.tensor.search import (argmax, argmin, argsort, index_sampl
                                             sort, topk, where)
 from fleet_mpi.paddle.tensor.stat import median
 from fleet_mpi.program.layers.tensor import create_parameter
-from fleet_mpi.program.types import VarType as _VarType
-from fleet_mpi.program.version import STANDS_FOR as __version__
+from fleet_mpi.program.graph.types import VarType as _VarType
+from fleet_mpi.program.graph.version import STANDS_FOR as __version__
 
 bool, uint8, int8, int16, int32, int64 = (_VarType(name) for name in "bool uint8 int8 int16 int32 int64".split())
 float16, float32, float64 = (_VarType(name) for name in "float16 float32 float64".split())

@@ -2,9 +2,9 @@
 
 from fleet_mpi.errors import NotBuilt as _NotBuilt
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.places import get_device, set_device
-from fleet_mpi.program.program import default_main_program, default_startup_program
-from fleet_mpi.program.types import as_dtype
+from fleet_mpi.program.engine.places import get_device, set_device
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.graph.types import as_dtype
 
 
 def enable_static():

@@ -1,7 +1,7 @@
 """ParamAttr with the argument list of 2.x."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program import param_attr as _param_attr
+from fleet_mpi.program.build import param_attr as _param_attr
 
 
 class ParamAttr(_param_attr.ParamAttr):

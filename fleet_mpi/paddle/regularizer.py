@@ -1,7 +1,7 @@
 """``paddle.regularizer``: weight decay, with the argument name of 2.x."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program import regularizers as _regularizers
+from fleet_mpi.program.build import regularizers as _regularizers
 
 
 class L1Decay(_regularizers.L1Decay):

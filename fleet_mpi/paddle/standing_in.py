@@ -12,7 +12,8 @@ import pkgutil
 import re
 import sys
 
-from fleet_mpi import cluster, notices
+from fleet_mpi import notices
+from fleet_mpi.ranks import cluster
 from fleet_mpi.errors import UnknownName, nearest
 from fleet_mpi.names import paddle as on_path
 

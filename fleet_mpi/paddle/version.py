@@ -2,7 +2,7 @@
 
 from fleet_mpi import notices as _notices
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.version import STANDS_FOR as full_version
+from fleet_mpi.program.graph.version import STANDS_FOR as full_version
 
 major, minor, patch = full_version.split(".")
 rc, istaged, with_mkl = "0", True, "OFF"

@@ -8,8 +8,8 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import PeerLost, UsageError
-from fleet_mpi.kernels import rows as row_kernels
-from fleet_mpi.kernels import slots
+from fleet_mpi.kernels.reference import rows as row_kernels
+from fleet_mpi.kernels.reference import slots
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.arrays import aligned
 from fleet_mpi.update_rules import MergedRows, RowMerger

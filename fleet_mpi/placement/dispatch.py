@@ -111,7 +111,7 @@ def balance_many(order, sizes, loads):
 @functools.cache
 def compiled_balance():
     """``balance_many``, compiled: numba is loaded by the first call, not by importing this module."""
-    from fleet_mpi.kernels.numba_settings import compiled
+    from fleet_mpi.kernels.numba.compiling import compiled
 
     return compiled(balance_many)
 

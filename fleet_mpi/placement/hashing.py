@@ -47,6 +47,6 @@ def hash_many(data, ends):
 @functools.cache
 def compiled_hash():
     """``hash_many``, compiled: numba is loaded by the first call, not by importing this module."""
-    from fleet_mpi.kernels.numba_settings import compiled
+    from fleet_mpi.kernels.numba.compiling import compiled
 
     return compiled(hash_many)

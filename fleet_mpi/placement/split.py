@@ -62,7 +62,7 @@ def cut_many(sizes, widths, most, min_block_size):
 @functools.cache
 def compiled_cut():
     """``cut_many``, compiled: numba is loaded by the first call, not by importing this module."""
-    from fleet_mpi.kernels.numba_settings import compiled
+    from fleet_mpi.kernels.numba.compiling import compiled
 
     return compiled(cut_many)
 

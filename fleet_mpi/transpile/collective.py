@@ -13,9 +13,9 @@ import numpy as np
 from fleet_mpi import __version__
 from fleet_mpi.collective.buckets import Gradient, fuse
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.operator import ROLE, ROLE_VAR
-from fleet_mpi.program.registry import GRAD, grad_name
-from fleet_mpi.program.types import Role, VarType
+from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
+from fleet_mpi.program.graph.registry import GRAD, grad_name
+from fleet_mpi.program.graph.types import Role, VarType
 from fleet_mpi.transpile.deep_compression import compressed_gradients, share_compressed
 from fleet_mpi.transpile.gradient_merge import merged_gradients, sum_merged
 from fleet_mpi.transpile.local_sgd import Schedule, append_averaging

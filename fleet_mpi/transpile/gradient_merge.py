@@ -4,8 +4,8 @@
 too, so that nothing is sent in the steps between.
 """
 
-from fleet_mpi.program.operator import ROLE, ROLE_VAR
-from fleet_mpi.program.types import Role
+from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
+from fleet_mpi.program.graph.types import Role
 from fleet_mpi.transpile.ops import communicating
 
 MERGED = "@GradientMerge"

@@ -5,10 +5,10 @@ at one place become one op, ``distributed_lookup_table``: one request per server
 rows of a table themselves (nce, hsigmoid) stay: they fetch these rows, and keep them for their gradients.
 """
 
-from fleet_mpi.program.operator import ROLE, ROLE_VAR, SCOPE, Operator
-from fleet_mpi.program.program import outside_names, writes_to_outside
+from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR, SCOPE, Operator
+from fleet_mpi.program.graph.program import outside_names, writes_to_outside
 from fleet_mpi.program.ops.class_rows import ROWS
-from fleet_mpi.program.registry import FORWARD, GRAD, find, infer_at_build
+from fleet_mpi.program.graph.registry import FORWARD, GRAD, find, infer_at_build
 
 LOOKUPS = ("lookup_table", "lookup_table_v2")
 # The lookup of a table that grows: on servers it is a table of fixed size, by the ids as they are.

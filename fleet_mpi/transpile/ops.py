@@ -2,8 +2,8 @@
 
 import hashlib
 
-from fleet_mpi.program.operator import ROLE, ROLE_VAR, SCOPE, Operator
-from fleet_mpi.program.types import Role
+from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR, SCOPE, Operator
+from fleet_mpi.program.graph.types import Role
 
 
 def communicating(block, type, inputs, outputs, attrs):

@@ -3,8 +3,8 @@
 For reading only: a server runs the rate program of its distribution, and answers requests for rows by itself.
 """
 
-from fleet_mpi.program.operator import ROLE, Operator
-from fleet_mpi.program.types import Role, VarType
+from fleet_mpi.program.graph.operator import ROLE, Operator
+from fleet_mpi.program.graph.types import Role, VarType
 
 COUNTER = "@LR_DECAY_COUNTER@"
 

@@ -8,9 +8,9 @@ do not depend on the number of servers.
 import numpy as np
 
 from fleet_mpi import settings
-from fleet_mpi.program.operator import ROLE, Operator
-from fleet_mpi.program.program import Program
-from fleet_mpi.program.types import Role
+from fleet_mpi.program.graph.operator import ROLE, Operator
+from fleet_mpi.program.graph.program import Program
+from fleet_mpi.program.graph.types import Role
 from fleet_mpi.transpile.reading import reads_and_writes
 from fleet_mpi.transpile.server_blocks import new_block, rate_block, table_blocks
 from fleet_mpi.transpile.vars_distributed import VarsDistributed

@@ -4,8 +4,8 @@ The ops are the original's, in its order; one of them, the first ``recv``, does 
 attribute ``does`` says so), the others show what is exchanged. Programs are changed in place.
 """
 
-from fleet_mpi.program.operator import ROLE, ROLE_VAR
-from fleet_mpi.program.types import Role
+from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
+from fleet_mpi.program.graph.types import Role
 from fleet_mpi.transpile.ops import communicating
 from fleet_mpi.transpile.server_program import belongs_to
 

@@ -11,9 +11,9 @@ import numpy as np
 from building import from_scratch
 from cells import built, feed_of
 from fleet_mpi.arrays import Rows
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.scope import Scope
-from fleet_mpi.program.types import Role
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.types import Role
 from fleet_mpi.update_rules import merge
 
 UPDATES = Role.Optimize | Role.LRSched

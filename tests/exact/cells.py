@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple
 import numpy as np
 import recurrent_cells
 
-import fleet_mpi.distributed_ops  # noqa: F401  (enters the ops of transpiled programs)
+import fleet_mpi.runtime.ops.parameter_server  # noqa: F401  (enters the ops of transpiled programs)
 import fleet_mpi.fluid as fluid
 from fleet_mpi import paddle
 

@@ -13,7 +13,7 @@ import numpy as np
 from fleet_mpi import fluid, paddle
 from fleet_mpi.examples import resnet, training
 from fleet_mpi.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
-from fleet_mpi.program.types import Role
+from fleet_mpi.program.graph.types import Role
 
 STEPS, HALF, SIZE, SEED = 3, 4, 32, 11
 WAYS = (("transpiler", ()), ("fleet", ()), ("fleet2", ()), ("fleet2", ("fuse_grad_size_in_MB=1",)),

@@ -9,7 +9,7 @@ import numpy as np
 from averaging import Averaging
 
 from fleet_mpi.arrays import Rows
-from fleet_mpi.program.types import Role
+from fleet_mpi.program.graph.types import Role
 
 
 class Summing(Averaging):

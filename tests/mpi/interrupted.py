@@ -12,7 +12,9 @@ import sys
 
 import numpy as np
 
-from fleet_mpi import cluster, fluid, sessions
+from fleet_mpi import fluid
+from fleet_mpi.ranks import cluster
+from fleet_mpi.runtime import sessions
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
 from fleet_mpi.wire import waiting
 from fleet_mpi.wire.mpi import MPITransport

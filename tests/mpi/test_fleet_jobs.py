@@ -167,7 +167,7 @@ else:
     exe.run(fleet.startup_program)
     if not fleet.server_num():
         fluid.io.load_persistables(exe, folder, fleet.main_program)
-    from fleet_mpi.program.randomness import runs_of
+    from fleet_mpi.program.engine.randomness import runs_of
     print("runs", runs_of(fleet.main_program, fluid.global_scope()))
     fleet.save_persistables(exe, sys.argv[2])
     train(2, np.random.RandomState(7))

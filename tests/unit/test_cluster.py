@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleet_mpi import cluster, settings
-from fleet_mpi.cluster import Cluster, Member
+from fleet_mpi import settings
+from fleet_mpi.ranks import cluster
+from fleet_mpi.ranks.cluster import Cluster, Member
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.launch.mpirun import MPICH, find_mpirun
 from fleet_mpi.ranks import ending

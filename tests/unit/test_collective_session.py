@@ -11,10 +11,10 @@ from together import Together, over_loopback, ways
 
 import fleet_mpi.fluid as fluid
 from fleet_mpi.collective import exact
-from fleet_mpi.collective_session import connect, session_of
+from fleet_mpi.runtime.collective_sessions import connect, session_of
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.scope import Scope
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.wire.loopback import Network
 
 # Those in which workers have as many batches each: others are an error in a job without servers.

@@ -10,8 +10,8 @@ from cells import CELLS, Cell, Layout
 from spread import over_loopback
 
 from fleet_mpi import fluid
-from fleet_mpi.program import places
-from fleet_mpi.program.places import Place
+from fleet_mpi.program.engine import places
+from fleet_mpi.program.engine.places import Place
 from fleet_mpi.testing import DeviceArray, device
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 
 
 @pytest.mark.parametrize("name, text, expected", (

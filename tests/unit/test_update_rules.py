@@ -8,7 +8,7 @@ import pytest
 from fleet_mpi import update_rules
 from fleet_mpi.arrays import Rows, to_host
 from fleet_mpi.errors import ProgramError, UsageError
-from fleet_mpi.kernels import random
+from fleet_mpi.kernels.reference import random
 from fleet_mpi.testing import device
 from fleet_mpi.update_rules import RULES
 

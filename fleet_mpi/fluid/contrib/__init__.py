@@ -2,7 +2,7 @@
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid.contrib import layers, mixed_precision, utils
-from fleet_mpi.program.memory_usage import memory_usage
+from fleet_mpi.program.engine.memory_usage import memory_usage
 
 __getattr__ = _missing_name("paddle.fluid.contrib", globals(), {
     **{name: f"fleet_mpi.fluid.contrib.{name}" for name in (

@@ -23,7 +23,7 @@ from fleet_mpi.program.layers.reduction import (mean, reduce_all, reduce_any, re
 from fleet_mpi.program.layers.sequence import lod_append, lod_reset
 from fleet_mpi.program.layers.tensor import (gaussian_random, gaussian_random_batch_size_like, shape, size,
                                              uniform_random, uniform_random_batch_size_like)
-from fleet_mpi.program.schedules import autoincreased_step_counter
+from fleet_mpi.program.build.schedules import autoincreased_step_counter
 
 _LATE = {"_elementwise_op": "fleet_mpi.program.layers.generated:elementwise_of",
          "row_conv": "fleet_mpi.program.layers.sequence", "unbind": "fleet_mpi.program.layers.functional_tensor",

@@ -2,11 +2,11 @@
 
 from fleet_mpi.errors import UsageError as _UsageError
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program.structures import flatten
-from fleet_mpi.program.structures import is_nested as is_sequence
-from fleet_mpi.program.structures import map_structure
-from fleet_mpi.program.structures import pack_like as pack_sequence_as
-from fleet_mpi.program.structures import require_alike as assert_same_structure
+from fleet_mpi.program.graph.structures import flatten
+from fleet_mpi.program.graph.structures import is_nested as is_sequence
+from fleet_mpi.program.graph.structures import map_structure
+from fleet_mpi.program.graph.structures import pack_like as pack_sequence_as
+from fleet_mpi.program.graph.structures import require_alike as assert_same_structure
 
 
 def convert_to_list(value, n, name, dtype=int):

@@ -2,7 +2,7 @@
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.paddle.nn import functional, initializer
-from fleet_mpi.program.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
+from fleet_mpi.program.build.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from fleet_mpi.program.layers.activation_classes import (ELU, SELU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh,
                                                          LogSigmoid, LogSoftmax, Maxout, Mish, PReLU, ReLU6, Silu,
                                                          Softplus, Softshrink, Softsign, Swish, Tanhshrink,

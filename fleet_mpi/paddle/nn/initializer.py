@@ -1,8 +1,8 @@
 """``paddle.nn.initializer``: first values of parameters, with the argument lists of 2.x."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.program import initializers as _initializers
-from fleet_mpi.program.initializers import Bilinear, Initializer, set_global_initializer
+from fleet_mpi.program.build import initializers as _initializers
+from fleet_mpi.program.build.initializers import Bilinear, Initializer, set_global_initializer
 
 
 class Constant(_initializers.Constant):

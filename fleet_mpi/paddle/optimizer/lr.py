@@ -6,4 +6,4 @@ from fleet_mpi.program.optimizers.lr import (CosineAnnealingDecay, ExponentialDe
                                              PiecewiseDecay, PolynomialDecay, ReduceOnPlateau, StepDecay)
 
 __getattr__ = _missing_name("paddle.optimizer.lr", globals(), {
-    "piecewise_decay": "fleet_mpi.program.schedules:piecewise_decay"})
+    "piecewise_decay": "fleet_mpi.program.build.schedules:piecewise_decay"})

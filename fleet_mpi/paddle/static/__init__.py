@@ -7,15 +7,15 @@ from fleet_mpi.fluid.framework import (Program, Variable, cpu_places, cuda_place
                                        default_startup_program, device_guard, name_scope, program_guard)
 from fleet_mpi.paddle.static import nn
 from fleet_mpi.paddle.static.inference_model import load_inference_model, save_inference_model
-from fleet_mpi.program.backward import append_backward, gradients
-from fleet_mpi.program.compiled import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.build.backward import append_backward, gradients
+from fleet_mpi.program.engine.compiled import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers.data import static_data as _static_data
 from fleet_mpi.program.layers.host_calls import Print, py_func
 from fleet_mpi.program.layers.metric import accuracy, auc
 from fleet_mpi.program.layers.tensor import create_global_var, create_parameter
 from fleet_mpi.program.optimizers.averages import ExponentialMovingAverage
-from fleet_mpi.program.scope import global_scope, scope_guard
+from fleet_mpi.program.engine.scope import global_scope, scope_guard
 
 
 def data(name, shape, dtype=None, lod_level=0):
@@ -24,8 +24,8 @@ def data(name, shape, dtype=None, lod_level=0):
 
 
 __getattr__ = _missing_name("paddle.static", globals(), {
-    "WeightNormParamAttr": "fleet_mpi.program.weight_norm:WeightNormParamAttr",
-    "exponential_decay": "fleet_mpi.program.schedules:exponential_decay",
+    "WeightNormParamAttr": "fleet_mpi.program.build.weight_norm:WeightNormParamAttr",
+    "exponential_decay": "fleet_mpi.program.build.schedules:exponential_decay",
     "ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
     **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
     **{name: f"fleet_mpi.fluid.io:{name}" for name in ("load_vars", "save_vars")},

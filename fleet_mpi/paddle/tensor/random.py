@@ -6,7 +6,7 @@ from fleet_mpi.program.layers.math import elementwise_add as _add
 from fleet_mpi.program.layers.math import elementwise_mul as _multiply
 from fleet_mpi.program.layers.positions import bernoulli, multinomial
 from fleet_mpi.program.layers.tensor import randint, randperm
-from fleet_mpi.program.variable import Variable as _Variable
+from fleet_mpi.program.graph.variable import Variable as _Variable
 
 
 def uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None):

@@ -5,7 +5,7 @@ import importlib as _importlib
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid import unique_name
 from fleet_mpi.fluid.annotations import deprecated as _deprecated
-from fleet_mpi.program.version import require_version
+from fleet_mpi.program.graph.version import require_version
 
 
 def deprecated(update_to="", since="", reason="", level=0):

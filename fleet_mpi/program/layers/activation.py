@@ -1,7 +1,7 @@
 """Layers of one variable, element by element: activations and elementary functions."""
 
-from fleet_mpi.program.initializers import Constant
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.initializers import Constant
+from fleet_mpi.program.build.layer_helper import LayerHelper
 
 
 def apply(type, x, name=None, attrs=None):

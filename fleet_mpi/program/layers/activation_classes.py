@@ -1,7 +1,7 @@
 """Activations as layer classes of ``paddle.nn``: each one is a function of its input and of the arguments given."""
 
 from fleet_mpi.errors import NotBuilt
-from fleet_mpi.program.initializers import Constant
+from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.layers import activation, functional_activation, nn
 from fleet_mpi.program.layers.classes import OfArguments
 from fleet_mpi.program.layers.layer import Layer

@@ -1,6 +1,6 @@
 """Beam search: one step of it, and the sentences at its end."""
 
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.single_op import single_op
 
 

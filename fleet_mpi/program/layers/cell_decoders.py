@@ -15,8 +15,8 @@ from fleet_mpi.program.layers.math import elementwise_add, increment
 from fleet_mpi.program.layers.sequence import lod_reset, sequence_expand
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_read, array_write
-from fleet_mpi.program.program import default_main_program
-from fleet_mpi.program.variable import Variable
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.graph.variable import Variable
 
 
 class _Decoder:

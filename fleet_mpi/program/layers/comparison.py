@@ -1,6 +1,6 @@
 """Layers that compare and ask; the outputs are bool and take no gradient."""
 
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 
 
 def _asked(type, inputs, out=None, name=None, attrs=None):

@@ -1,8 +1,8 @@
 """The variables that a script feeds."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layer_helper import LayerHelper
-from fleet_mpi.program.types import VarType
+from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.types import VarType
 
 
 def data(name, shape, append_batch_size=True, dtype="float32", lod_level=0, type=VarType.LOD_TENSOR,

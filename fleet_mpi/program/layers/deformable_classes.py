@@ -2,7 +2,7 @@
 
 import math
 
-from fleet_mpi.program.initializers import Normal
+from fleet_mpi.program.build.initializers import Normal
 from fleet_mpi.program.layers.layer import Layer
 from fleet_mpi.program.layers.nn import per_dimension
 from fleet_mpi.program.layers.single_op import single_op

@@ -1,6 +1,6 @@
 """Fully connected layers."""
 
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.arguments import named_arguments, whole
 
 

@@ -1,9 +1,9 @@
 """Embeddings: rows of a table by id."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.kernels import slots
-from fleet_mpi.program.initializers import Constant, default_for
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.kernels.reference import slots
+from fleet_mpi.program.build.initializers import Constant, default_for
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.ops.sparse_table import INDEX, KEYS
 
 

@@ -3,7 +3,7 @@
 import math
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers import nn
 from fleet_mpi.program.layers.single_op import single_op
 

@@ -3,7 +3,7 @@
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.layers import manipulation, math, positions, tensor
 from fleet_mpi.program.ops.elementwise import stretched
-from fleet_mpi.program.variable import Variable
+from fleet_mpi.program.graph.variable import Variable
 
 
 def cast(x, dtype):

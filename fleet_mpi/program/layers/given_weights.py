@@ -1,6 +1,6 @@
 """Dense layers and embeddings on weights that exist already, under the names of ``paddle.nn.functional``."""
 
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.embedding import lookup
 
 

@@ -1,6 +1,6 @@
 """Losses under their 1.x names: one loss per row or element; the script takes the mean."""
 
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.single_op import single_op
 
 

@@ -1,7 +1,7 @@
 """Layers that rearrange variables: shapes, parts, pieces, order."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.layers.tensor import sizes_given
 

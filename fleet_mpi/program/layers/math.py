@@ -1,10 +1,13 @@
 """Layers of arithmetic: between two variables, products of matrices, scaling, norms."""
 
-from fleet_mpi.program import variable_math, variable_methods  # noqa: F401  (give variables operators and methods)
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build import (  # noqa: F401  (give variables operators and methods)
+    variable_math,
+    variable_methods,
+)
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.activation import apply
-from fleet_mpi.program.types import as_dtype
-from fleet_mpi.program.variable import Variable
+from fleet_mpi.program.graph.types import as_dtype
+from fleet_mpi.program.graph.variable import Variable
 
 
 def _elementwise(name, sign):

@@ -1,9 +1,9 @@
 """Metrics as part of a program: they keep their state in persistable variables and are updated at every step."""
 
-from fleet_mpi.program import unique_name
-from fleet_mpi.program.initializers import Constant
-from fleet_mpi.program.layer_helper import LayerHelper
-from fleet_mpi.program.types import VarType
+from fleet_mpi.program.graph import unique_name
+from fleet_mpi.program.build.initializers import Constant
+from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.types import VarType
 
 
 def accuracy(input, label, k=1, correct=None, total=None):

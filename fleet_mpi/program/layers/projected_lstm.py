@@ -1,7 +1,7 @@
 """LSTM over sequences whose hidden state is projected to fewer columns."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.recurrent import _given, _require_multiple
 
 

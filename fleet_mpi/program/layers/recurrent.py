@@ -1,7 +1,7 @@
 """Recurrent layers: LSTM and GRU over sequences, and single steps of both."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.ops.recurrent import NUMBERS
 

@@ -3,7 +3,7 @@
 import math
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.initializers import Uniform
+from fleet_mpi.program.build.initializers import Uniform
 from fleet_mpi.program.layers import activation as activations
 from fleet_mpi.program.layers.layer import Layer, LayerList
 from fleet_mpi.program.layers.manipulation import split

@@ -1,6 +1,6 @@
 """Layers that reduce dimensions: sums, means, extremes, products."""
 
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 
 
 def _reduced(type, input, dim, keep_dim, name):

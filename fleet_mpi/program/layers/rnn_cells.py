@@ -9,7 +9,7 @@ from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.layers.static_rnn import StaticRNN
 from fleet_mpi.program.layers.tensor import fill_constant_batch_size_like
 from fleet_mpi.program.layers.tensor import shape as shape_of
-from fleet_mpi.program.structures import flatten, is_nested, map_structure, pack_like
+from fleet_mpi.program.graph.structures import flatten, is_nested, map_structure, pack_like
 
 # Further than any sequence is long.
 END = 2 ** 31 - 1

@@ -1,9 +1,9 @@
 """Layers over sequences: inputs with a LoD, fed from variables declared with ``lod_level=1`` or more."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layer_helper import LayerHelper
-from fleet_mpi.program.types import as_dtype
-from fleet_mpi.program.variable import Variable
+from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.types import as_dtype
+from fleet_mpi.program.graph.variable import Variable
 
 
 def _append(type, inputs, attrs=None, name=None, out="Out", dtype=None):

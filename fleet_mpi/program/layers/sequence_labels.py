@@ -3,7 +3,7 @@
 Sequences come with a LoD, or padded with a length each.
 """
 
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.manipulation import squeeze, topk
 from fleet_mpi.program.layers.single_op import single_op
 

@@ -1,6 +1,6 @@
 """How a layer that is one op adds it."""
 
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 
 
 def single_op(type, inputs, attrs=None, out="Out", also=(), name=None, layer=None, dtype=None):

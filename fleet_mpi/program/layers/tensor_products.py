@@ -1,7 +1,7 @@
 """Layers of products beyond those of two matrices, and of products added to something."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layer_helper import LayerHelper
+from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.layers.manipulation import reshape
 from fleet_mpi.program.layers.math import elementwise_add, elementwise_mul, matmul, matmul_v2, scale
 from fleet_mpi.program.layers.single_op import single_op

@@ -3,7 +3,7 @@
 import math
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.initializers import Normal
+from fleet_mpi.program.build.initializers import Normal
 from fleet_mpi.program.layers import functional_images, functional_lines, functional_volumes, nn
 from fleet_mpi.program.layers.classes import OfArguments
 from fleet_mpi.program.layers.layer import Layer

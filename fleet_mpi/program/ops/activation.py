@@ -7,11 +7,11 @@ whichever the derivative needs; attributes follow in the order they are declared
 import math
 from types import SimpleNamespace
 
-from fleet_mpi.kernels.activation import relu_backward, relu_backward_in_place
-from fleet_mpi.program import formula as f
+from fleet_mpi.kernels.reference.activation import relu_backward, relu_backward_in_place
+from fleet_mpi.program.engine import formula as f
 from fleet_mpi.program.ops.elementwise import reducer
-from fleet_mpi.program.registry import op
-from fleet_mpi.program.types import is_float
+from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.graph.types import is_float
 
 # These make sense for whole numbers too.
 TAKES_INTEGERS = {"abs", "square", "sign", "pow"}

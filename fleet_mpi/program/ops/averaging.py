@@ -1,7 +1,7 @@
 """Ops that keep averages of parameters over the steps, and that turn what is kept into the average."""
 
 from fleet_mpi import arrays
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 # Sums are moved on after so many steps, so that small terms are not lost in a large one; the original's number.
 MOST_IN_ONE_SUM = 16384

@@ -5,7 +5,7 @@ A sampler has ``draw(out)``, the call that fills an int64 array, and ``chance(id
 
 import math
 
-from fleet_mpi.kernels import random
+from fleet_mpi.kernels.reference import random
 from fleet_mpi.program.ops.drawing import drawn
 
 UNIFORM, LOG_UNIFORM, CUSTOM = range(3)

@@ -6,7 +6,7 @@ arrays change with every run.
 """
 
 from fleet_mpi import arrays
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.update_rules import MergedRows, RowMerger, square_sum, square_sum_rows
 
 

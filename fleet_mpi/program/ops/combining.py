@@ -3,7 +3,7 @@
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("sum", "X*", inplace={"Out": "X"})

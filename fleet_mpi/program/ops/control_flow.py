@@ -5,9 +5,9 @@ A body works on the variables of the blocks around it; what it does not write st
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.program.nested_gradients import append_nested_grad
-from fleet_mpi.program.registry import Meta, op
-from fleet_mpi.program.types import VarType
+from fleet_mpi.program.build.nested_gradients import append_nested_grad
+from fleet_mpi.program.graph.registry import Meta, op
+from fleet_mpi.program.graph.types import VarType
 
 
 def holds(condition):

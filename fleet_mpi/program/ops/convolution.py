@@ -6,9 +6,9 @@ Data is [batch, channel, (depth,) height, width]; the layouts with the channel l
 import functools
 import math
 
-from fleet_mpi.kernels import convolution as kernels
-from fleet_mpi.kernels import summing
-from fleet_mpi.program.registry import op
+from fleet_mpi.kernels.reference import convolution as kernels
+from fleet_mpi.kernels.reference import summing
+from fleet_mpi.program.graph.registry import op
 
 ATTRS = {"strides": [1, 1], "paddings": [0, 0], "dilations": [1, 1], "groups": 1, "padding_algorithm": "EXPLICIT",
          "data_format": "NCHW"}

@@ -1,9 +1,9 @@
 """Dropout: random elements set to zero while training."""
 
-from fleet_mpi.kernels.dropout import apply_mask
-from fleet_mpi.kernels.random import bernoulli_mask
-from fleet_mpi.program.randomness import op_stream
-from fleet_mpi.program.registry import op
+from fleet_mpi.kernels.reference.dropout import apply_mask
+from fleet_mpi.kernels.reference.random import bernoulli_mask
+from fleet_mpi.program.engine.randomness import op_stream
+from fleet_mpi.program.graph.registry import op
 
 FLOOR = -1.0507009873554805 * 1.6732632423543772  # what selu tends to: alpha dropout's dropped elements
 

@@ -6,9 +6,9 @@ dimensions from that one on: [2, 3, 4, 5] + [3, 4] with axis 1.
 
 import math
 
-from fleet_mpi.kernels import summing
-from fleet_mpi.program.registry import op
-from fleet_mpi.program.types import is_float
+from fleet_mpi.kernels.reference import summing
+from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.graph.types import is_float
 
 
 def aligned(shape, rank, axis):

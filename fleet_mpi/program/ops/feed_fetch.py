@@ -3,7 +3,7 @@
 An executor copies feeds in and fetches out by name, whether or not a program has them.
 """
 
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("feed", "X", attrs={"col": 0}, by_executor=True)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from fleet_mpi.program.ops.manipulation import given_shape, product
-from fleet_mpi.program.registry import op
-from fleet_mpi.program.types import as_dtype
+from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.graph.types import as_dtype
 
 SHAPE_VARIABLES = "ShapeTensor? ShapeTensorList*"
 

@@ -1,10 +1,10 @@
 """Ops that stand for two: ``fusion`` puts them into plans, programs never hold them."""
 
-from fleet_mpi.kernels import fused as kernels
-from fleet_mpi.kernels.normalization import channel_view_shape
+from fleet_mpi.kernels.reference import fused as kernels
+from fleet_mpi.kernels.reference.normalization import channel_view_shape
 from fleet_mpi.program.ops.elementwise import aligned, infer_binary, operands
-from fleet_mpi.program.registry import op
-from fleet_mpi.program.types import is_float
+from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.graph.types import is_float
 
 
 @op("fused_elemwise_activation", "X Y", attrs={"axis": -1, "functor_list": ("relu", "elementwise_add")},

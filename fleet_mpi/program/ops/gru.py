@@ -6,7 +6,7 @@ original's files, two matrices one behind the other in memory: [D, 2D] of the ga
 
 from fleet_mpi.program.ops.recurrent import Walk, activation, arrays_of
 from fleet_mpi.program.ops.sequence import forward_level, last_level
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 def _check(k, size):

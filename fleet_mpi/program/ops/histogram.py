@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("histogram", "X", attrs={"bins": 100, "min": 0, "max": 0})

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fleet_mpi.program.ops.manipulation import axis_of
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 def infer_square(k, slot, out):

@@ -1,8 +1,8 @@
 """Ops of loss scaling: are all gradients finite, and by how much shall the next loss be scaled."""
 
 from fleet_mpi import arrays
-from fleet_mpi.kernels.unscaling import unscale
-from fleet_mpi.program.registry import op
+from fleet_mpi.kernels.reference.unscaling import unscale
+from fleet_mpi.program.graph.registry import op
 
 
 def infer_gradients(k):

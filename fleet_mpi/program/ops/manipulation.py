@@ -4,7 +4,7 @@ All but transpose and reverse are views where nobody else needs the memory. The 
 name an output ``XShape``, which holds no element: programs of the original show it.
 """
 
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 VIEW = {"view": {"Out": "X"}, "grad_view": {"X@GRAD": "Out@GRAD"}}
 

@@ -2,7 +2,7 @@
 
 from fleet_mpi.kernels.products import product, products
 from fleet_mpi.program.ops.elementwise import reducer, sequence, stretched
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 def rows_and_columns(shape, split):

@@ -1,9 +1,9 @@
 """Metrics that are part of a program: accuracy of the best classes, area under the ROC curve, overlap of classes."""
 
-from fleet_mpi.kernels import metric as kernels
-from fleet_mpi.kernels.rows import first_outside
+from fleet_mpi.kernels.reference import metric as kernels
+from fleet_mpi.kernels.reference.rows import first_outside
 from fleet_mpi.program.ops.indexing import refuse_outside
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("accuracy", "Out? Indices Label", "Accuracy Correct Total")

@@ -1,13 +1,13 @@
 """Ops that run the gradient block of a body: once for every turn of the body, from the last to the first.
 
-How such a block is built, and which variables it takes and gives: program/nested_gradients.py.
+How such a block is built, and which variables it takes and gives: program/build/nested_gradients.py.
 """
 
 from fleet_mpi import arrays
 from fleet_mpi.program.ops.combining import joined
 from fleet_mpi.program.ops.control_flow import holds
-from fleet_mpi.program.registry import FORWARD, GRAD, Meta, NeedsValues, op
-from fleet_mpi.program.types import VarType
+from fleet_mpi.program.graph.registry import FORWARD, GRAD, Meta, NeedsValues, op
+from fleet_mpi.program.graph.types import VarType
 
 
 def body_block(k):

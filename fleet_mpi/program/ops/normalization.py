@@ -1,7 +1,7 @@
 """Normalisation by the statistics of a batch, of the past, or of each row."""
 
-from fleet_mpi.kernels import normalization as kernels
-from fleet_mpi.program.registry import op
+from fleet_mpi.kernels.reference import normalization as kernels
+from fleet_mpi.program.graph.registry import op
 
 ATTRS = {"momentum": 0.9, "epsilon": 1e-5, "is_test": False, "use_global_stats": False, "trainable_statistics": False,
          "data_layout": "NCHW"}

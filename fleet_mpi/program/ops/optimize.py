@@ -10,8 +10,8 @@ slot of its own (``beta1``: ``Beta1Tensor``), and is read at every step. Knows n
 from functools import partial
 
 from fleet_mpi import arrays
-from fleet_mpi.kernels import update
-from fleet_mpi.program.registry import op
+from fleet_mpi.kernels.reference import update
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.update_rules import BETA_POWERS, RULES, RowMerger
 
 # Where the original's attribute has another name than the rule's argument.

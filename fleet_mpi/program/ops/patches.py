@@ -1,7 +1,7 @@
 """Ops that cut images into overlapping patches: unfold (patches as columns), im2sequence (patches as rows of a sequence)."""
 
-from fleet_mpi.kernels.convolution import out_extent
-from fleet_mpi.program.registry import op
+from fleet_mpi.kernels.reference.convolution import out_extent
+from fleet_mpi.program.graph.registry import op
 
 
 class Window:

@@ -3,7 +3,7 @@
 from fleet_mpi.program.ops.lstm import LstmCall
 from fleet_mpi.program.ops.recurrent import activation
 from fleet_mpi.program.ops.sequence import forward_level, last_level
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("lstmp", "Input H0? C0? Weight ProjWeight Bias", "Projection Cell BatchGate BatchHidden",

@@ -2,14 +2,14 @@
 
 The steps lie along the first dimension of ``inputs`` and ``outputs``. Where the shapes are known before the run, the body is
 bound once and runs over the same arrays at every step; else it is interpreted, step by step.
-How its gradient block is built: program/nested_gradients.py.
+How its gradient block is built: program/build/nested_gradients.py.
 """
 
 from fleet_mpi import arrays
-from fleet_mpi.program.nested_gradients import BodyGradient
+from fleet_mpi.program.build.nested_gradients import BodyGradient
 from fleet_mpi.program.ops.control_flow import LEFT_FOR_GRADIENT, name_for_gradient
 from fleet_mpi.program.ops.nested_gradients import Kept, added
-from fleet_mpi.program.registry import FORWARD, GRAD, Meta, NeedsValues, op
+from fleet_mpi.program.graph.registry import FORWARD, GRAD, Meta, NeedsValues, op
 
 # The variables of the body that the op fills and takes, as attributes.
 NAMES = {"step_inputs": [], "ex_states": [], "states": [], "step_outputs": []}

@@ -7,8 +7,8 @@ arrays, which it allocates.
 import numpy as np
 
 from fleet_mpi.errors import UsageError, nearest
-from fleet_mpi.kernels import sequence as kernels
-from fleet_mpi.program import lod_rows
+from fleet_mpi.kernels.reference import sequence as kernels
+from fleet_mpi.program.engine import lod_rows
 
 # The original numbers them in gru_unit, and names them elsewhere.
 NUMBERS = {0: "identity", 1: "sigmoid", 2: "tanh", 3: "relu"}

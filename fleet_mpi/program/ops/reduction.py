@@ -2,9 +2,9 @@
 
 import functools
 
-from fleet_mpi.kernels import summing
-from fleet_mpi.program.registry import op
-from fleet_mpi.program.types import is_float
+from fleet_mpi.kernels.reference import summing
+from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.graph.types import is_float
 
 ATTRS = {"dim": [0], "keep_dim": False, "reduce_all": False}
 

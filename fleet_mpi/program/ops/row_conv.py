@@ -1,9 +1,9 @@
 """Row convolution: each row with the rows that follow it in its sequence, column by column."""
 
-from fleet_mpi.kernels import row_conv as kernels
-from fleet_mpi.program import lod_rows
+from fleet_mpi.kernels.reference import row_conv as kernels
+from fleet_mpi.program.engine import lod_rows
 from fleet_mpi.program.ops.sequence import forward_meta
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("row_conv", "X Filter", grad_reads="X Filter")

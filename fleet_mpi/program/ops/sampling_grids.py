@@ -3,7 +3,7 @@
 import numpy as np
 
 from fleet_mpi.program.ops.manipulation import given_shape
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("affine_grid", "Theta OutputShape?", "Output", attrs={"output_shape": [], "align_corners": True},

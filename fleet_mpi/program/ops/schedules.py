@@ -1,7 +1,7 @@
 """Learning-rate schedules as they run: the ops of a schedule on numbers in float64, all in one call.
 
-A program shows a schedule as ops on variables of shape [1] (``program/schedules.py``); a plan puts
-``fused_schedule`` in their place (``program/schedule_fusion.py``). On the host the numbers are Python's: ten array
+A program shows a schedule as ops on variables of shape [1] (``program/build/schedules.py``); a plan puts
+``fused_schedule`` in their place (``program/engine/schedule_fusion.py``). On the host the numbers are Python's: ten array
 calls for one number would cost more than a small model's step. On a device they are arrays.
 """
 
@@ -10,7 +10,7 @@ import operator
 import numpy as np
 
 from fleet_mpi.program.ops.schedule_formula import Formula, number_module
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 # Functions of one value and of two, by op type; those given as a name differ between Python numbers and arrays.
 ONE = {"cast": None, "assign": None, "floor": "floor", "ceil": "ceil", "exp": "exp", "cos": "cos",

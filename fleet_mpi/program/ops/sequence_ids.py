@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from fleet_mpi.kernels import sequence as kernels
-from fleet_mpi.program import lod_rows
+from fleet_mpi.kernels.reference import sequence as kernels
+from fleet_mpi.program.engine import lod_rows
 from fleet_mpi.program.ops.sequence import forward_level, last_level, matrix, take_by
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("sequence_enumerate", "X", attrs={"win_size": 1, "pad_value": 0})

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from fleet_mpi.program import lod_rows
-from fleet_mpi.program.lod import row_offsets
+from fleet_mpi.program.engine import lod_rows
+from fleet_mpi.program.graph.lod import row_offsets
 from fleet_mpi.program.ops.sequence import add_by, forward_level, forward_meta, last_level, matrix, take_by
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.graph.registry import op
 
 
 @op("sequence_expand", "X Y", attrs={"ref_level": -1}, no_grad="Y")

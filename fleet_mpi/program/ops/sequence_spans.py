@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fleet_mpi.kernels import rows as row_kernels
-from fleet_mpi.program import lod_rows
+from fleet_mpi.kernels.reference import rows as row_kernels
+from fleet_mpi.program.engine import lod_rows
 from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.ops.sequence import forward_meta, last_level
 

@@ -1,7 +1,7 @@
 """Softmax over one dimension, its logarithm, and the cross entropy of logits."""
 
-from fleet_mpi.kernels import softmax as kernels
-from fleet_mpi.program.registry import op
+from fleet_mpi.kernels.reference import softmax as kernels
+from fleet_mpi.program.graph.registry import op
 
 
 def class_axis(k, slot):

@@ -1,6 +1,6 @@
 """A table for any 64-bit ids: a row is made when its id is first met, and the table grows as needed.
 
-Beside the table W lie ``Keys``, the id in each row, and ``Index``, which finds it (kernels/slots.py); all
+Beside the table W lie ``Keys``, the id in each row, and ``Index``, which finds it (kernels/reference/slots.py); all
 three are persistable, so saving them saves the table. An id's first values are drawn by counter from
 (seed, name of the table, id): the order in which ids come does not matter. A gradient names rows, not
 ids, so every optimizer serves; states of the table's shape grow along. The last row is never given
@@ -10,12 +10,12 @@ away: what it holds is what the states of a fresh row hold.
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.kernels import random, slots
+from fleet_mpi.kernels.reference import random, slots
 from fleet_mpi.program.ops.embedding import (fetch_call, ids_count, infer_table_grad, line_of, output_shape,
                                              rows_grad)
 from fleet_mpi.program.ops.indexing import gather_call
-from fleet_mpi.program.randomness import program_seed
-from fleet_mpi.program.registry import op
+from fleet_mpi.program.engine.randomness import program_seed
+from fleet_mpi.program.graph.registry import op
 
 ATTRS = {"is_sparse": True, "is_distributed": True, "is_test": False, "padding_idx": None, "entry": "none",
          "init_type": "fill_constant", "init_from": 0.0, "init_to": 0.0, "init_seed": 0}

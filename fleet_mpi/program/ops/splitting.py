@@ -6,10 +6,10 @@ How many rows a part has depends on the mask, so programs with these ops are int
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.program import lod_rows
+from fleet_mpi.program.engine import lod_rows
 from fleet_mpi.program.ops.lod_rank import rows_of
 from fleet_mpi.program.ops.tensor_array import infer_like_x
-from fleet_mpi.program.registry import Meta, op
+from fleet_mpi.program.graph.registry import Meta, op
 
 
 def mask_of(k):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fleet_mpi.program.registry import FORWARD, op
+from fleet_mpi.program.graph.registry import FORWARD, op
 
 
 @op("bilinear_tensor_product", "X Y Weight Bias?", grad_reads="X Y Weight")

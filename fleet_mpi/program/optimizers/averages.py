@@ -3,12 +3,12 @@
 from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import unique_name
+from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.ops.averaging import COUNTS, SUMS
 from fleet_mpi.program.optimizers.base import persistable
-from fleet_mpi.program.program import Program, default_main_program
-from fleet_mpi.program.unique_name import name_scope
-from fleet_mpi.program.variable import Variable
+from fleet_mpi.program.graph.program import Program, default_main_program
+from fleet_mpi.program.graph.unique_name import name_scope
+from fleet_mpi.program.graph.variable import Variable
 
 
 class Average:

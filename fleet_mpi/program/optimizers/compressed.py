@@ -7,9 +7,9 @@ selection to other workers is the collective mode's business.
 import math
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.clip import ClipByNorm
+from fleet_mpi.program.build.clip import ClipByNorm
 from fleet_mpi.program.optimizers.base import Optimizer
-from fleet_mpi.program.types import VarType
+from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.update_rules import DGC_SMALLEST, RULES
 
 

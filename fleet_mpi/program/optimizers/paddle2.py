@@ -6,7 +6,7 @@ effect: float32 is the precision on a CPU.
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.optimizers import base, plain
-from fleet_mpi.program.regularizers import L2Decay, Regularizer
+from fleet_mpi.program.build.regularizers import L2Decay, Regularizer
 
 
 def as_regularizer(weight_decay):

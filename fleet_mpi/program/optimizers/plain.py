@@ -3,10 +3,10 @@
 Each is also known with the suffix ``Optimizer``. The formulas are in ``update_rules``.
 """
 
-from fleet_mpi.kernels.random import key_of
-from fleet_mpi.program.clip import ClipGradByNorm
+from fleet_mpi.kernels.reference.random import key_of
+from fleet_mpi.program.build.clip import ClipGradByNorm
 from fleet_mpi.program.optimizers.base import Optimizer
-from fleet_mpi.program.regularizers import L2Decay
+from fleet_mpi.program.build.regularizers import L2Decay
 
 
 class SGD(Optimizer):

@@ -28,7 +28,8 @@ if DIFFERENT == "another variant":
 import numpy as np  # noqa: E402
 
 import fleet_mpi.paddle as paddle  # noqa: E402
-from fleet_mpi import cluster, fluid, settings  # noqa: E402
+from fleet_mpi import fluid, settings  # noqa: E402
+from fleet_mpi.ranks import cluster  # noqa: E402
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as served  # noqa: E402
 from fleet_mpi.paddle.distributed import fleet as equals  # noqa: E402
 
@@ -183,7 +184,7 @@ def collective():
 
 def go_on(step):
     """Let an op of the next step fail, as a script's own function may, and go on as if nothing had been."""
-    from fleet_mpi.collective_session import Session
+    from fleet_mpi.runtime.collective_sessions import Session
     ready = Session.ready
 
     def fail_once(session, name):

@@ -8,7 +8,7 @@ from averaging import averaged, digest
 from cells import CELLS, layout
 from spread import Spread
 
-from fleet_mpi import sessions
+from fleet_mpi.runtime import sessions
 from fleet_mpi.wire import protocol
 
 GROUPS = 3

@@ -20,9 +20,9 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, EnvironmentProblem, StorageProblem, UsageError
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
-from fleet_mpi.program.program import Program, default_main_program
-from fleet_mpi.program.scope import global_scope
-from fleet_mpi.program.serialize import MAGIC, VERSION
+from fleet_mpi.program.graph.program import Program, default_main_program
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.serialize import MAGIC, VERSION
 
 
 def with_variables(*names):

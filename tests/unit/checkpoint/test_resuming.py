@@ -13,8 +13,8 @@ from fleet_mpi.checkpoint import manifest
 from fleet_mpi.fleet.collective_checkpoints import TrainStatus
 from fleet_mpi.fleet.facade import CollectiveFleet
 from fleet_mpi.fleet.role_makers import UserDefinedCollectiveRoleMaker
-from fleet_mpi.program import randomness
-from fleet_mpi.program.scope import Scope, scope_guard
+from fleet_mpi.program.engine import randomness
+from fleet_mpi.program.engine.scope import Scope, scope_guard
 
 
 class Training:

@@ -12,12 +12,12 @@ from fleet_mpi.checkpoint.inference_model import load_inference_model, save_infe
 from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.checkpoint.variables import load_params, load_persistables, load_vars, save_params, save_persistables
 from fleet_mpi.errors import CheckpointDamaged, UsageError
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import sparse_embedding
-from fleet_mpi.program.program import Program
-from fleet_mpi.program.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.graph.program import Program
+from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_saving_what_has_no_value_is_refused(model, tmp_path):
 LOADER = """
 import sys, numpy as np
 from fleet_mpi.checkpoint.inference_model import load_inference_model
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 exe = Executor()
 program, feeds, fetches = load_inference_model(sys.argv[1], exe, params_filename="params")
 out, = exe.run(program, feed={feeds[0]: np.load(sys.argv[2])}, fetch_list=fetches)

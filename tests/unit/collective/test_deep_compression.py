@@ -9,7 +9,7 @@ from fleet_mpi import update_rules
 from fleet_mpi.collective import exact
 from fleet_mpi.collective.gathering import Channel
 from fleet_mpi.program.optimizers.plain import Momentum
-from fleet_mpi.program.regularizers import L2Decay
+from fleet_mpi.program.build.regularizers import L2Decay
 
 RATE, MU = np.array([0.05], "float32"), 0.9
 BIG = "fc_0.w_0"

@@ -5,7 +5,7 @@ import pytest
 
 from fleet_mpi.data.collating import default_collate_fn, default_convert_fn, flat_fields
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.scope import Tensor
+from fleet_mpi.program.engine.scope import Tensor
 
 
 def test_fields_become_arrays_with_one_more_dimension():

@@ -10,8 +10,8 @@ from fleet_mpi import settings
 from fleet_mpi.data.data_loader import DataLoader, FluidDataLoader
 from fleet_mpi.data.io_datasets import Dataset, IterableDataset, TensorDataset
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.scope import Tensor
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Tensor
 
 
 class Rows(Dataset):

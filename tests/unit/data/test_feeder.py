@@ -5,7 +5,7 @@ import pytest
 
 from fleet_mpi.data.feeder import DataFeeder
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.program import Program
+from fleet_mpi.program.graph.program import Program
 
 
 def variables(*fields):

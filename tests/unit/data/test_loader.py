@@ -9,8 +9,8 @@ import pytest
 from fleet_mpi.data.data_loader import DataLoader
 from fleet_mpi.data.loader import PyReader, py_reader, read_file
 from fleet_mpi.errors import EndOfData, UsageError
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.scope import Tensor
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Tensor
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 import random
 
-from fleet_mpi import cluster, settings
+from fleet_mpi import settings
+from fleet_mpi.ranks import cluster
 from fleet_mpi.data.seeding import random_of_pass
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import settings
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.math import square_error_cost

@@ -7,7 +7,7 @@ from collective_workers import build, same, strategy, train
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import application, collective_strategy
 from fleet_mpi.fleet.collective_job import options_of, schedule_of, synchronises
-from fleet_mpi.program.compiled import BuildStrategy
+from fleet_mpi.program.engine.compiled import BuildStrategy
 from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
 from fleet_mpi.program.optimizers.plain import SGD, Lamb, Momentum
 from fleet_mpi.transpile import collective

@@ -4,7 +4,7 @@ import pytest
 
 from fleet_mpi.errors import UnknownName, UsageError
 from fleet_mpi.fleet.collective_strategy import DistributedStrategy
-from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy
+from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
 
 
 def test_it_is_a_build_strategy_with_more_options():

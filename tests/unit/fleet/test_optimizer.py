@@ -10,7 +10,7 @@ from fleet_mpi.fleet.facade import CollectiveFleet, TranspilerFleet
 from fleet_mpi.fleet.optimizer import FP16AllReduceOptimizer
 from fleet_mpi.fleet.transpiler_strategies import StrategyFactory
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 
 

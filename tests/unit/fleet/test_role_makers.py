@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from fleet_mpi import cluster
-from fleet_mpi.cluster import Cluster, Member, World
+from fleet_mpi.ranks import cluster
+from fleet_mpi.ranks.cluster import Cluster, Member, World
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet.facade import TranspilerFleet
 from fleet_mpi.fleet.paddle2 import Fleet2

@@ -5,7 +5,7 @@ import pytest
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.transpiler_strategies import (AsyncStrategy, GeoStrategy, HalfAsyncStrategy, StrategyFactory,
                                                    SyncStrategy, TrainerRuntimeConfig)
-from fleet_mpi.program.compiled import BuildStrategy, ExecutionStrategy
+from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 
 # strategy: half_async, completely_not_async, geo_sgd_mode, use_thread_barrier

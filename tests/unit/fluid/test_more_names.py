@@ -9,7 +9,7 @@ from fleet_mpi.fleet.facade import CollectiveFleet
 from fleet_mpi.fluid.incubate.checkpoint.auto_checkpoint import ExeTrainStatus
 from fleet_mpi.fluid.incubate.checkpoint.checkpoint_saver import CheckpointSaver
 from fleet_mpi.fluid.transpiler.details import program_utils
-from fleet_mpi.program.program import Program
+from fleet_mpi.program.graph.program import Program
 
 
 def test_programs_made_later_have_the_global_seed(monkeypatch):

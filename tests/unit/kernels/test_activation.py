@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import activation
+from fleet_mpi.kernels.reference import activation
 
 
 def backward_case(shape, dtype):

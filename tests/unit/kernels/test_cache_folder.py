@@ -14,14 +14,14 @@ import pytest
 
 import fleet_mpi
 from fleet_mpi import settings
-from fleet_mpi.kernels import cache_folder
+from fleet_mpi.kernels.numba import cache_folder
 
 PACKAGE = Path(fleet_mpi.__file__).parent
 # As root file modes do not bind: the copy is mounted over itself, read-only, for this process alone.
 MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
 KERNEL = """
 import numpy as np
-import fleet_mpi.kernels.numba_elementary as some
+import fleet_mpi.kernels.numba.elementary as some
 print(some._exp32(np.float32(0.0)), some._exp32.stats.cache_path, sum(some._exp32.stats.cache_hits.values()))
 """
 

@@ -7,8 +7,9 @@ import pytest
 
 from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.kernels import convolution, threads
-from fleet_mpi.kernels.convolution import conv_backward_data, conv_backward_weight, conv_forward
+from fleet_mpi.kernels import threads
+from fleet_mpi.kernels.reference import convolution
+from fleet_mpi.kernels.reference.convolution import conv_backward_data, conv_backward_weight, conv_forward
 from fleet_mpi.testing import device
 
 # batch, channels in, size, channels out, kernel, strides, paddings, dilations, groups

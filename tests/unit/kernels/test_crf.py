@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fleet_mpi.kernels import crf
+from fleet_mpi.kernels.reference import crf
 
 SIZES = [([3, 0, 5], 4), ([1], 1), ([30, 7, 12], 9)]
 

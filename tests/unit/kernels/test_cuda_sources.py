@@ -18,9 +18,15 @@ import numpy as np
 import pytest
 
 from fleet_mpi import arrays
-from fleet_mpi.kernels import (KERNELS, cuda_compiling, cuda_rank_sums, cuda_unscaling, cuda_update, rank_sums,
-                               unscaling, update)
-from fleet_mpi.kernels.cuda_compiling import complete
+from fleet_mpi.kernels import KERNELS
+from fleet_mpi.kernels.cuda import (
+    compiling as cuda_compiling,
+    rank_sums as cuda_rank_sums,
+    unscaling as cuda_unscaling,
+    update as cuda_update,
+)
+from fleet_mpi.kernels.reference import rank_sums, unscaling, update
+from fleet_mpi.kernels.cuda.compiling import complete
 from fleet_mpi.testing import DeviceArray, device
 
 HERE = pathlib.Path(__file__).parent

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fleet_mpi.kernels.dropout import apply_mask
+from fleet_mpi.kernels.reference.dropout import apply_mask
 
 
 def masked(size, dtype):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import fused as kernels
+from fleet_mpi.kernels.reference import fused as kernels
 from fleet_mpi.kernels.threads import set_threads
 
 

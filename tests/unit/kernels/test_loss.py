@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import loss as kernels
+from fleet_mpi.kernels.reference import loss as kernels
 
 SIZES = [1, 7, 1000]
 

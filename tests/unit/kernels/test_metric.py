@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import metric as kernels
+from fleet_mpi.kernels.reference import metric as kernels
 
 
 def hits(rows, k):

@@ -6,8 +6,13 @@ import pytest
 from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels import threads
-from fleet_mpi.kernels.normalization import (batch_norm_backward, batch_norm_forward, batch_norm_inference,
-                                             layer_norm_backward, layer_norm_forward)
+from fleet_mpi.kernels.reference.normalization import (
+    batch_norm_backward,
+    batch_norm_forward,
+    batch_norm_inference,
+    layer_norm_backward,
+    layer_norm_forward,
+)
 from fleet_mpi.testing import device
 
 SHAPES = {  # shape, channel axis

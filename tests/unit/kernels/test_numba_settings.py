@@ -8,8 +8,8 @@ import threading
 import numba
 import numpy as np
 
-from fleet_mpi.kernels import numba_settings, numba_update
-from fleet_mpi.kernels.numba_settings import SharedFiles, compiled
+from fleet_mpi.kernels.numba import compiling as numba_settings, update as numba_update
+from fleet_mpi.kernels.numba.compiling import SharedFiles, compiled
 
 STEPS = ("_load_index", "_save_data", "_load_index", "_save_index")
 

@@ -7,9 +7,17 @@ import pytest
 
 from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.kernels import pooling, threads
-from fleet_mpi.kernels.pooling import (adaptive_windows, avg_pool_backward, avg_pool_forward, global_windows,
-                                       max_pool_backward, max_pool_forward, sliding_windows)
+from fleet_mpi.kernels import threads
+from fleet_mpi.kernels.reference import pooling
+from fleet_mpi.kernels.reference.pooling import (
+    adaptive_windows,
+    avg_pool_backward,
+    avg_pool_forward,
+    global_windows,
+    max_pool_backward,
+    max_pool_forward,
+    sliding_windows,
+)
 from fleet_mpi.testing import device
 
 CASES = {  # batch and channels, sizes, windows of these sizes

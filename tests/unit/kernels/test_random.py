@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.kernels import numba_random, random
+from fleet_mpi.kernels.numba import random as numba_random
+from fleet_mpi.kernels.reference import random
 
 KEY = random.key_of(7, "fc_0.w_0")
 STREAM = random.stream_of(3, 41)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import rank_sums
+from fleet_mpi.kernels.reference import rank_sums
 
 
 def case(ranks, size, dtype):

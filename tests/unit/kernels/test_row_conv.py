@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import row_conv
+from fleet_mpi.kernels.reference import row_conv
 
 LENGTHS = [[3, 1, 4], [0, 2, 0, 0, 5, 0], [1], [], [0], [7, 40, 2]]
 WIDTH = 5

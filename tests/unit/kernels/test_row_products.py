@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import row_products as kernels
+from fleet_mpi.kernels.reference import row_products as kernels
 
 SIZES = [(1, 1, 3, 1), (5, 4, 7, 3), (64, 11, 100, 16)]
 

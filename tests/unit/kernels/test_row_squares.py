@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet_mpi import update_rules
-from fleet_mpi.kernels import row_squares, update
+from fleet_mpi.kernels.reference import row_squares, update
 
 
 def some_rows(rng, height, count, width, dtype=np.float32):

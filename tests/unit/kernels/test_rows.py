@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.kernels import rows
+from fleet_mpi.kernels.reference import rows
 
 
 def table_of(rng, *shape, dtype=np.float32):

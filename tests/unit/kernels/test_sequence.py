@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet_mpi.kernels import sequence
+from fleet_mpi.kernels.reference import sequence
 
 LENGTHS = [[3, 1, 4], [0, 2, 0, 0, 5, 0], [1], [], [0], [7, 300, 2]]
 WIDTH = 5

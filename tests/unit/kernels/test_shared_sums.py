@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fleet_mpi.kernels.shared_sums import sum_everywhere
+from fleet_mpi.kernels.reference.shared_sums import sum_everywhere
 
 
 def case(ranks, size, start, stop, dtype):

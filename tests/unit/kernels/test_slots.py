@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet_mpi.kernels import slots
+from fleet_mpi.kernels.reference import slots
 
 ANY_ID = st.integers(-2 ** 63, 2 ** 63 - 1) | st.integers(0, 20)
 

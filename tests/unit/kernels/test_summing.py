@@ -1,8 +1,8 @@
-"""fleet_mpi/kernels/summing.py."""
+"""fleet_mpi/kernels/reference/summing.py."""
 
 import numpy as np
 
-from fleet_mpi.kernels import summing
+from fleet_mpi.kernels.reference import summing
 
 
 def floats(rng, *shape, dtype="float32"):

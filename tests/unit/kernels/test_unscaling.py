@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import unscaling
+from fleet_mpi.kernels.reference import unscaling
 
 
 def case(size, dtype, *odd, found=False):

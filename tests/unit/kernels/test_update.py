@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet_mpi.kernels import KERNELS, update
+from fleet_mpi.kernels import KERNELS
+from fleet_mpi.kernels.reference import update
 
 # kernel: (the arrays of the parameter's shape that follow it, how many beta powers, the numbers after the rate)
 MOMENTUM = (0.9, False, 0.01, 0.5)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels import xxhash as kernels
+from fleet_mpi.kernels.reference import xxhash as kernels
 
 
 def rows(columns, dtype):

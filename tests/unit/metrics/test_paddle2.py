@@ -5,7 +5,7 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.metrics import paddle2
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers.data import static_data
 
 PRED = np.array([[0.1, 0.2, 0.3, 0.4], [0.1, 0.4, 0.3, 0.2], [0.1, 0.2, 0.4, 0.3], [0.4, 0.2, 0.3, 0.1]], np.float32)

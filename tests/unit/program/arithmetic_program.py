@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.program import Program, program_guard
-from fleet_mpi.program.scope import Scope
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import Program, program_guard
+from fleet_mpi.program.engine.scope import Scope
 
 A = np.array([[1.5, -2.0, 3.0], [0.5, 4.0, -1.0]], np.float32)
 B = np.array([[2.0, 3.0, -1.0], [1.0, 0.5, 2.0]], np.float32)

@@ -4,7 +4,7 @@ import pytest
 
 from fleet_mpi import fluid
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import flags
+from fleet_mpi.program.engine import flags
 
 
 def test_flags_are_read_and_set_by_name(monkeypatch):

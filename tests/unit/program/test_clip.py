@@ -1,4 +1,4 @@
-"""fleet_mpi/program/clip.py."""
+"""fleet_mpi/program/build/clip.py."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,20 @@ from building import data, mean, mul, parameter
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import clip as clips
-from fleet_mpi.program.clip import (ClipByGlobalNorm, ClipByNorm, ClipByValue, ErrorClipByValue,
-                                    append_gradient_clip_ops, set_gradient_clip)
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.build import clip as clips
+from fleet_mpi.program.build.clip import (
+    ClipByGlobalNorm,
+    ClipByNorm,
+    ClipByValue,
+    ErrorClipByValue,
+    append_gradient_clip_ops,
+    set_gradient_clip,
+)
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.program import default_main_program
-from fleet_mpi.program.scope import global_scope
-from fleet_mpi.program.types import Role, VarType
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.types import Role, VarType
 
 A = np.array([[3.0, -4.0], [0.0, 12.0]], "float32")  # norm 13
 B = np.array([0.0, 84.0], "float32")                 # norm 84; of both together 85

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.program import element_types, registry
+from fleet_mpi.program.graph import element_types, registry
 
 layers = fluid.layers
 ARRAY = np.ones((3, 4), "float32")

@@ -1,4 +1,4 @@
-"""fleet_mpi/program/executor.py, plan.py, feeding.py, fetched.py."""
+"""fleet_mpi/program/engine/executor.py, plan.py, feeding.py, fetched.py."""
 
 import copy
 import gc
@@ -11,11 +11,11 @@ import pytest
 from building import add, apply, data, mean, mul, parameter
 from fleet_mpi import settings
 from fleet_mpi.errors import Diverged, MissingFeed, ProgramError, UsageError
-from fleet_mpi.program.backward import append_backward
-from fleet_mpi.program.executor import MOST_SCOPES, Executor
+from fleet_mpi.program.build.backward import append_backward
+from fleet_mpi.program.engine.executor import MOST_SCOPES, Executor
 from fleet_mpi.program.layers.host_calls import py_func
-from fleet_mpi.program.program import Program, default_main_program
-from fleet_mpi.program.scope import Scope, Tensor, global_scope
+from fleet_mpi.program.graph.program import Program, default_main_program
+from fleet_mpi.program.engine.scope import Scope, Tensor, global_scope
 
 X = np.arange(6, dtype="float32").reshape(3, 2)
 

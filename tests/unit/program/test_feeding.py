@@ -1,13 +1,13 @@
-"""fleet_mpi/program/feeding.py: every form of feed ends as arrays of the declared type."""
+"""fleet_mpi/program/engine/feeding.py: every form of feed ends as arrays of the declared type."""
 
 import numpy as np
 import pytest
 from building import data
 
 from fleet_mpi.errors import ProgramError, UsageError
-from fleet_mpi.program.feeding import as_array, as_feed, feed_meta
-from fleet_mpi.program.program import default_main_program
-from fleet_mpi.program.scope import create_lod_tensor
+from fleet_mpi.program.engine.feeding import as_array, as_feed, feed_meta
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.engine.scope import create_lod_tensor
 
 ROWS = np.arange(12, dtype="float32").reshape(4, 3)
 

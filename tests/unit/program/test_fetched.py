@@ -1,10 +1,10 @@
-"""fleet_mpi/program/fetched.py."""
+"""fleet_mpi/program/engine/fetched.py."""
 
 import pickle
 
 import numpy as np
 
-from fleet_mpi.program.fetched import Fetched, fetched
+from fleet_mpi.program.engine.fetched import Fetched, fetched
 
 LOSS = fetched(np.array([2.5], "float32"))
 

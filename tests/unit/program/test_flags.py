@@ -4,7 +4,7 @@ import pytest
 
 from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
-from fleet_mpi.program import flags
+from fleet_mpi.program.engine import flags
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet_mpi.program import formula as f
+from fleet_mpi.program.engine import formula as f
 from fleet_mpi.testing import device
 
 SHAPE = (3, 4)

@@ -5,8 +5,8 @@ from building import apply, data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.program import Program, program_guard
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import Program, program_guard
 
 SIZE = (600, 600)  # large enough for memory to be shared
 

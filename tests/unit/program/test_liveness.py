@@ -2,8 +2,8 @@
 
 from building import add, apply, data
 
-from fleet_mpi.program.liveness import has_effect, is_dynamic, live_ops, reads_of
-from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.engine.liveness import has_effect, is_dynamic, live_ops, reads_of
+from fleet_mpi.program.graph.program import default_main_program
 
 
 def types(fetches):

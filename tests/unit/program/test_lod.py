@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import lod
+from fleet_mpi.program.graph import lod
 
 lengths = st.lists(st.integers(0, 5), min_size=1, max_size=6)
 

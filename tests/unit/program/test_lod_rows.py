@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet_mpi import testing
-from fleet_mpi.program import lod_rows
+from fleet_mpi.program.engine import lod_rows
 
 lengths = st.lists(st.integers(0, 5), min_size=1, max_size=6)
 

@@ -1,12 +1,12 @@
-"""fleet_mpi/program/memory.py: buffers that live at the same time do not meet, whatever their sizes."""
+"""fleet_mpi/program/engine/memory.py: buffers that live at the same time do not meet, whatever their sizes."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet_mpi.arrays import ALIGNMENT_BYTES
-from fleet_mpi.program import memory
-from fleet_mpi.program.memory import Arena, Buffer, place
+from fleet_mpi.program.engine import memory
+from fleet_mpi.program.engine.memory import Arena, Buffer, place
 
 lives = st.lists(st.tuples(st.integers(-1, 20), st.integers(0, 8), st.integers(0, 300)), max_size=30)
 

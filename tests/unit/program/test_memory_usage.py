@@ -4,8 +4,8 @@ import pytest
 from building import data, mul, parameter
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.memory_usage import memory_usage
-from fleet_mpi.program.program import Program, default_main_program
+from fleet_mpi.program.engine.memory_usage import memory_usage
+from fleet_mpi.program.graph.program import Program, default_main_program
 
 
 def test_the_estimate_counts_the_batch():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fleet_mpi.program import registry
-from fleet_mpi.program.op_protos import OpProtoHolder
+from fleet_mpi.program.graph import registry
+from fleet_mpi.program.graph.op_protos import OpProtoHolder
 
 
 def test_an_op_is_described_by_its_slots_and_attributes():

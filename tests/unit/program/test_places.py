@@ -3,9 +3,9 @@
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import places
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.places import CPUPlace, CUDAPlace
+from fleet_mpi.program.engine import places
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.places import CPUPlace, CUDAPlace
 
 
 @pytest.fixture(autouse=True)

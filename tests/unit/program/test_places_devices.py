@@ -8,8 +8,8 @@ import pytest
 
 from fleet_mpi import arrays, fluid, notices, settings
 from fleet_mpi.errors import EnvironmentProblem
-from fleet_mpi.program import places
-from fleet_mpi.program.places import CUDAPlace, Place, cuda_places
+from fleet_mpi.program.engine import places
+from fleet_mpi.program.engine.places import CUDAPlace, Place, cuda_places
 from fleet_mpi.testing import device
 
 SILENT = dict(OMPI_COMM_WORLD_LOCAL_RANK=-1, MPI_LOCALRANKID=-1, SLURM_LOCALID=-1, FLAGS_selected_gpus="",

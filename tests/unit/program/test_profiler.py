@@ -4,8 +4,8 @@ import pytest
 from building import data, mul
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program import profiler
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine import profiler
+from fleet_mpi.program.engine.executor import Executor
 
 
 @pytest.fixture

@@ -1,16 +1,21 @@
-"""fleet_mpi/program/regularizers.py."""
+"""fleet_mpi/program/build/regularizers.py."""
 
 import numpy as np
 import pytest
 from building import data, parameter
 
 from fleet_mpi.arrays import Rows
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.program import default_main_program
-from fleet_mpi.program.regularizers import (L1Decay, L1DecayRegularizer, L2Decay, L2DecayRegularizer,
-                                            append_regularization_ops)
-from fleet_mpi.program.scope import global_scope
-from fleet_mpi.program.types import Role, VarType
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.build.regularizers import (
+    L1Decay,
+    L1DecayRegularizer,
+    L2Decay,
+    L2DecayRegularizer,
+    append_regularization_ops,
+)
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.types import Role, VarType
 
 W = np.array([[1.0, -2.0], [0.0, 4.0]], "float32")
 G = np.array([[1.0, 1.0], [1.0, 1.0]], "float32")

@@ -1,6 +1,6 @@
-"""``create_random_int_lodtensor`` of fleet_mpi/program/scope.py."""
+"""``create_random_int_lodtensor`` of fleet_mpi/program/engine/scope.py."""
 
-from fleet_mpi.program.scope import create_random_int_lodtensor
+from fleet_mpi.program.engine.scope import create_random_int_lodtensor
 
 
 def test_random_tensors_have_the_shape_the_lengths_and_the_range_asked_for():

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import pytest
 
-from fleet_mpi.program.structures import as_list, map_structure, pack_like, require_alike
+from fleet_mpi.program.graph.structures import as_list, map_structure, pack_like, require_alike
 
 Pair = namedtuple("Pair", "hidden cell")
 

@@ -4,9 +4,9 @@ import pytest
 from collective_networks import batches, normed
 from collective_workers import build, same, strategy, train
 
-from fleet_mpi.program.compiled import BuildStrategy, CompiledProgram
+from fleet_mpi.program.engine.compiled import BuildStrategy, CompiledProgram
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.graph.program import default_main_program
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fleet_mpi import notices
 from fleet_mpi.errors import ProgramError, UsageError
-from fleet_mpi.program import variable_math  # noqa: F401
-from fleet_mpi.program.backward import gradients
-from fleet_mpi.program.program import Program, program_guard
+from fleet_mpi.program.build import variable_math  # noqa: F401
+from fleet_mpi.program.build.backward import gradients
+from fleet_mpi.program.graph.program import Program, program_guard
 
 M = np.array([[2, 3, 4], [-2, 5, 3]])
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]

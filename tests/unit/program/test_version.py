@@ -3,7 +3,7 @@
 import pytest
 
 from fleet_mpi.errors import EnvironmentProblem, UsageError
-from fleet_mpi.program.version import require_version
+from fleet_mpi.program.graph.version import require_version
 
 
 @pytest.mark.parametrize("least, most", (("1.6.0", None), ("1.8", "2.0.2"), ("2.0.2", None), ("0", "2.0.2.0")))

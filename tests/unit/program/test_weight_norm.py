@@ -5,7 +5,7 @@ import pytest
 
 from fleet_mpi import fluid
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.weight_norm import WeightNormParamAttr
+from fleet_mpi.program.build.weight_norm import WeightNormParamAttr
 
 
 def built(dim):

@@ -6,7 +6,7 @@ parameter; the states are replaced.
 
 import numpy as np
 
-from fleet_mpi.kernels import random
+from fleet_mpi.kernels.reference import random
 
 
 def sgd(p, g, lr, s):

@@ -4,7 +4,7 @@ import pytest
 
 from fleet_mpi import fluid
 from fleet_mpi.errors import UnknownName, UsageError
-from fleet_mpi.program.program import Program, default_main_program
+from fleet_mpi.program.graph.program import Program, default_main_program
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 
 SERVERS = "127.0.0.1:6174,127.0.0.1:6175"

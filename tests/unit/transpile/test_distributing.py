@@ -5,7 +5,7 @@ import pytest
 
 from fleet_mpi import fluid, settings
 from fleet_mpi.modes import MODES
-from fleet_mpi.program.scope import Scope, scope_guard
+from fleet_mpi.program.engine.scope import Scope, scope_guard
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 from fleet_mpi.transpile.distributing import distribute, rewrite
 from fleet_mpi.transpile.mode_choice import COMMUNICATOR

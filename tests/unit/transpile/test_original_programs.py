@@ -9,7 +9,7 @@ import math
 
 import pytest
 
-from fleet_mpi import distributed_ops  # noqa: F401  (enters the ops)
+from fleet_mpi.runtime.ops import parameter_server as distributed_ops  # noqa: F401  (enters the ops)
 from fleet_mpi import fluid
 
 layers = fluid.layers

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.scope import Scope
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
 
 layers, optimizer, initializer = fluid.layers, fluid.optimizer, fluid.initializer
 

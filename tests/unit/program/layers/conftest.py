@@ -3,7 +3,7 @@
 import pytest
 from arithmetic_program import A, B, N, Arithmetic
 
-from fleet_mpi.program.program import program_guard
+from fleet_mpi.program.graph.program import program_guard
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import NotBuilt, UsageError
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import activation_classes as classes
 from fleet_mpi.program.layers import functional_activation
 from fleet_mpi.program.layers.data import static_data
-from fleet_mpi.program.program import default_startup_program
+from fleet_mpi.program.graph.program import default_startup_program
 
 X = np.random.default_rng(0).normal(0, 2, (2, 4, 3)).astype("float32")
 

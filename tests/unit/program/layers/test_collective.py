@@ -5,9 +5,9 @@ import pytest
 from building import data
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import collective
-from fleet_mpi.program.program import default_main_program
+from fleet_mpi.program.graph.program import default_main_program
 
 
 @pytest.mark.parametrize("layer", (

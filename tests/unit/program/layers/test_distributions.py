@@ -5,7 +5,7 @@ import pytest
 from building import from_scratch
 
 from fleet_mpi.errors import NotBuilt, UsageError
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import distributions
 from fleet_mpi.program.layers.data import data, static_data
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import early_tensor as layers
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.tensor import create_tensor

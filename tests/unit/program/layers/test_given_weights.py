@@ -3,7 +3,7 @@
 import numpy as np
 from building import data, parameter
 
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import given_weights
 
 

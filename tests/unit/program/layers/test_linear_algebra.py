@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import linear_algebra, positions, statistics
 from fleet_mpi.program.layers.data import static_data
 

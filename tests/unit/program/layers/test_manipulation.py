@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import ProgramError, UsageError
-from fleet_mpi.program.backward import gradients
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.build.backward import gradients
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import manipulation as layers
 from fleet_mpi.program.layers.data import data, static_data
 from fleet_mpi.program.layers.tensor import fill_constant, shape

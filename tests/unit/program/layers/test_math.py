@@ -7,9 +7,9 @@ import pytest
 from arithmetic_program import A, B
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import comparison, math, reduction
-from fleet_mpi.program.scope import Scope
+from fleet_mpi.program.engine.scope import Scope
 
 
 @pytest.mark.parametrize("name, want", [

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.backward import append_backward
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.build.backward import append_backward
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import recurrent as layers
 from fleet_mpi.program.layers import sequence
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
-from fleet_mpi.program.scope import Scope, Tensor
+from fleet_mpi.program.engine.scope import Scope, Tensor
 
 
 def shapes(program):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import NotBuilt, UsageError
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import functional_loss
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.models.lenet import LeNet
@@ -14,7 +14,7 @@ from fleet_mpi.program.models.resnet import (BasicBlock, BottleneckBlock, ResNet
                                              resnet152)
 from fleet_mpi.program.models.vgg import VGG, _features, vgg11, vgg13, vgg16, vgg19
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.program import default_main_program, default_startup_program
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 
 RNG = np.random.default_rng(0)
 

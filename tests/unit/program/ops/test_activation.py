@@ -7,7 +7,7 @@ import pytest
 from checking import Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.program.formula import BLOCK
+from fleet_mpi.program.engine.formula import BLOCK
 
 rng = np.random.default_rng(3)
 

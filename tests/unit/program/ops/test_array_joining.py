@@ -6,7 +6,7 @@ from checking import Case, checks
 from differences import check_gradients
 
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.math import scale
 from fleet_mpi.program.layers.reduction import reduce_sum

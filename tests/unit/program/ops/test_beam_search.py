@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.places import CPUPlace
-from fleet_mpi.program.program import Program
-from fleet_mpi.program.scope import Scope, Tensor
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.places import CPUPlace
+from fleet_mpi.program.graph.program import Program
+from fleet_mpi.program.engine.scope import Scope, Tensor
 
 END = 1
 

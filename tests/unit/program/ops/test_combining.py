@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.layers.data import static_data
-from fleet_mpi.program.program import Program, program_guard
+from fleet_mpi.program.graph.program import Program, program_guard
 
 rng = np.random.default_rng(0)
 
@@ -74,7 +74,7 @@ def test_the_gradient_of_a_piece_that_nobody_reads_is_zero():
     case = Case("split", {"X": x(2, 4)}, {"num": 2, "axis": 1, "sizes": [2, 2]}, cut, grads="X")
     built = Built(case)
     block = built.program.global_block()
-    from fleet_mpi.program.backward import gradients
+    from fleet_mpi.program.build.backward import gradients
     with program_guard(built.program, Program()):
         found = gradients([block.var("Out_out_1")], [block.var("X_0")])
     got, = built.run([found[0].name])

@@ -5,9 +5,9 @@ import pytest
 from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.kernels.random import bernoulli_mask, key_of
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.places import CPUPlace
+from fleet_mpi.kernels.reference.random import bernoulli_mask, key_of
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.places import CPUPlace
 
 rng = np.random.default_rng(0)
 

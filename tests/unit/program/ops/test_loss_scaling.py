@@ -5,10 +5,10 @@ import pytest
 from checking import Case, checks
 
 from fleet_mpi.arrays import Rows
-from fleet_mpi.program.executor import Executor
-from fleet_mpi.program.program import default_main_program
-from fleet_mpi.program.scope import global_scope
-from fleet_mpi.program.types import VarType
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.types import VarType
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(3, 4)), rng.normal(size=5)

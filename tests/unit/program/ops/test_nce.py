@@ -8,7 +8,7 @@ from checking import Built, Case, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.program.executor import Executor
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.ops.class_sampling import alias_table
 
 rng = np.random.default_rng(0)

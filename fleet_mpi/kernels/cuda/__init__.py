@@ -1,0 +1,4 @@
+"""Kernels for cupy's arrays, in CUDA C: families of ``reference``, under the same names.
+
+    compiling   what all sources begin with, and how they are compiled and launched
+"""

@@ -1,0 +1,18 @@
+"""Runs programs: from a program and what is fed and fetched to a plan of bound calls.
+
+    executor        finds or makes the plan and runs it; ``dataset_loop`` does so for every batch of a dataset
+    plan            a program compiled for one feed signature and fetch list
+    liveness        which ops must run, and what each of them needs first
+    layout, memory  where temporaries lie, and which of them share memory
+    fusion          pairs of ops that one kernel does better; ``schedule_fusion``: learning-rate schedules as one op
+    binding         from an op and a frame to the call that runs it
+    frame           names, shapes and values of one plan
+    scope           where values live between runs
+    feeding, fetched    what scripts give and get
+    formula         arithmetic element by element, without new memory
+    lod_rows        row numbers for sequence ops
+    randomness      seeds of every op and run
+    places          CPU and GPU
+    compiled        CompiledProgram and ParallelExecutor
+    flags, profiler, memory_usage   for scripts that ask
+"""
