@@ -5,8 +5,9 @@ Read when asked for, not at import: scripts set PADDLE_* variables in their own 
 
 import difflib
 import os
+import re
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from fleet_mpi.errors import EnvironmentProblem, nearest
 
@@ -18,10 +19,16 @@ class Setting(NamedTuple):
     """
 
     name: str
-    kind: type
+    kind: Callable  # a type, or what makes the value of a text
     default: Any
     meaning: str
     allowed: Any = None
+
+
+def counts_by_node(words):
+    """How many tasks each node has: "2(x3),1" are 2 on each of three nodes, and 1; empty where it says something else."""
+    parts = [re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", word) for word in words.split(",")]
+    return tuple(int(part[1]) for part in parts for _ in range(int(part[2] or 1))) if all(parts) else ()
 
 
 _ROLES = ("TRAINER", "PSERVER")
@@ -117,7 +124,7 @@ TABLE = (
     Setting("SLURM_NODEID", int, -1, "the number of its machine"),
     Setting("SLURM_LOCALID", int, -1, "the number of this process on its machine, from srun"),
     Setting("SLURM_STEP_NUM_TASKS", int, 0, "how many processes srun started together"),
-    Setting("SLURM_STEP_TASKS_PER_NODE", str, "", "how many of them are on each machine"),
+    Setting("SLURM_STEP_TASKS_PER_NODE", counts_by_node, (), "how many of them are on each machine"),
 )
 
 _BY_NAME = {setting.name: setting for setting in TABLE}

@@ -16,7 +16,6 @@ import numpy as np
 
 from fleet_mpi import settings
 from fleet_mpi.arrays import empty
-from fleet_mpi.ranks import slurm_step
 
 _chosen = None  # set by set_threads; None: the settings decide
 _blas_is_held = False
@@ -37,7 +36,7 @@ def _share_of_cores():
 @functools.lru_cache(maxsize=None)  # asked for in every step, and mpirun's word does not change
 def _ranks_here():
     return max(1, settings.get("OMPI_COMM_WORLD_LOCAL_SIZE"), settings.get("MPI_LOCALNRANKS"),
-               *slurm_step.tasks_by_node(settings.get("SLURM_STEP_TASKS_PER_NODE")))
+               *settings.get("SLURM_STEP_TASKS_PER_NODE"))
 
 
 def set_threads(count):

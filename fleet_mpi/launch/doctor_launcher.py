@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from fleet_mpi import settings
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
 
 # By what a launcher's ranks know their number; that of MPI's own launcher before Slurm's, which a batch script has too.
@@ -56,13 +57,9 @@ def _speaks(environ):
 
 
 def _tasks_here(environ):
-    """Of a list such as 2(x3),1, which has the numbers of tasks of all machines, that of this machine."""
-    each = []
-    for word in filter(None, environ.get("SLURM_STEP_TASKS_PER_NODE", "").split(",")):
-        tasks, _, times = word.rstrip(")").partition("(x")
-        each += [tasks] * (int(times) if times.isdigit() else 1)
-    node = _number(environ, "SLURM_NODEID", 0)
-    return int(each[node]) if node < len(each) and each[node].isdigit() else 1
+    """How many tasks this machine has, of the step that srun started."""
+    each, node = settings.counts_by_node(environ.get("SLURM_STEP_TASKS_PER_NODE", "")), _number(environ, "SLURM_NODEID", 0)
+    return each[node] if 0 <= node < len(each) else 1
 
 
 def _count(environ, variable):

@@ -1,7 +1,5 @@
 """What srun tells a process of the step that it belongs to."""
 
-import re
-
 from fleet_mpi import settings
 
 
@@ -10,16 +8,10 @@ def neighbours():
 
     The parts of a heterogeneous job count their processes apart, and may share a machine: they do not know each other.
     """
-    node, counts = settings.get("SLURM_NODEID"), tasks_by_node(settings.get("SLURM_STEP_TASKS_PER_NODE"))
+    node, counts = settings.get("SLURM_NODEID"), settings.get("SLURM_STEP_TASKS_PER_NODE")
     if settings.get("SLURM_HET_SIZE") or not 0 <= node < len(counts):
         return "", 0, -1, -1, 0
     # With the node: several may be one machine.
     job = f"slurm {settings.get('SLURM_JOB_ID')}.{settings.get('SLURM_STEP_ID')} {node}"
     return (job, settings.get("SLURM_STEP_NUM_TASKS"), settings.get("SLURM_PROCID"), settings.get("SLURM_LOCALID"),
             counts[node])
-
-
-def tasks_by_node(words):
-    """How many tasks each node has: "2(x3),1" are 2 on each of three nodes, and 1; empty where it says something else."""
-    parts = [re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", word) for word in words.split(",")]
-    return [int(part[1]) for part in parts for _ in range(int(part[2] or 1))] if all(parts) else []

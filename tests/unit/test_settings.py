@@ -65,3 +65,9 @@ def test_one_rank_warns_for_the_job(misspelt, capfd):
     with settings.override(PMIX_RANK=1):
         notices.check_environment()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("words, counts", (
+    ("", ()), ("4", (4,)), ("2(x3),1", (2, 2, 2, 1)), ("1,16(x2)", (1, 16, 16)), ("2,?", ())))
+def test_srun_says_how_many_tasks_each_node_has(words, counts):
+    assert settings.counts_by_node(words) == counts
