@@ -10,9 +10,9 @@ from mpi4py import MPI
 
 from benchmarks import inputs
 from fleet_mpi import fluid
-from fleet_mpi.runtime import collective_sessions as collective_session
 from fleet_mpi.collective.buckets import Gradient, fuse
 from fleet_mpi.collective.group import Group
+from fleet_mpi.runtime import collective_sessions as collective_session
 from fleet_mpi.transpile.collective import CollectivePlan
 
 ROUND_S = 0.2

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks import ddp, inputs
 from fleet_mpi import fluid, paddle
-from fleet_mpi.ranks import cluster
 from fleet_mpi.paddle.distributed import fleet
+from fleet_mpi.ranks import cluster
 
 
 def main(spec):

@@ -7,9 +7,7 @@ import itertools
 
 from benchmarks import inputs
 from fleet_mpi import fluid
-from fleet_mpi.examples import fit_a_line as line_example
-from fleet_mpi.examples import resnet as resnet_example
-from fleet_mpi.examples import wide_and_deep as wide_example
+from fleet_mpi.examples import fit_a_line as line_example, resnet as resnet_example, wide_and_deep as wide_example
 from fleet_mpi.kernels.threads import set_threads  # noqa: F401  (every contender has one)
 
 

@@ -13,11 +13,10 @@ import traceback
 from types import TracebackType
 
 from fleet_mpi import settings
-from fleet_mpi.ranks import cluster
 from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
-from fleet_mpi.ranks import ending, report
+from fleet_mpi.ranks import cluster, ending, report
 
 USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]\n" \
         "       python -m fleet_mpi plan --help\n       python -m fleet_mpi doctor --help\n" \

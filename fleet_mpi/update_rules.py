@@ -18,8 +18,7 @@ import numpy as np
 
 from fleet_mpi.arrays import Rows, module_of, to_host
 from fleet_mpi.errors import ProgramError, UsageError, nearest
-from fleet_mpi.kernels.reference import random, row_squares, update
-from fleet_mpi.kernels.reference import rows as row_kernels
+from fleet_mpi.kernels.reference import random, row_squares, rows as row_kernels, update
 
 DGC_SMALLEST = 16384  # elements: the original compresses nothing below
 

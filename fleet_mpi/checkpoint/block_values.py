@@ -11,11 +11,11 @@ import os
 import numpy as np
 
 from fleet_mpi import notices
-from fleet_mpi.runtime import sessions
 from fleet_mpi.checkpoint import blocks, variables
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.parameter_server.kept import Contents
+from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.server_program import scope_name, shards_of, state_name
 
 

@@ -7,8 +7,8 @@ from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import add_vars, choose, is_persistable, put_values, values_of
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
-from fleet_mpi.program.graph.program import default_main_program, prune
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, prune
 from fleet_mpi.program.graph.serialize import parse, program_to_bytes
 from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.ranks.ending import amid

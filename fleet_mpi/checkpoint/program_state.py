@@ -7,8 +7,15 @@ import numpy as np
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.manifest import NAME
 from fleet_mpi.checkpoint.saved_files import SavedFiles, read_settled
-from fleet_mpi.checkpoint.variables import (choose, is_parameter, is_persistable, program_of, put_values, value_in,
-                                            values_of)
+from fleet_mpi.checkpoint.variables import (
+    choose,
+    is_parameter,
+    is_persistable,
+    program_of,
+    put_values,
+    value_in,
+    values_of,
+)
 from fleet_mpi.errors import CheckpointMissing, UsageError
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.serialize import parse

@@ -8,10 +8,9 @@ program is saved and loaded by its blocks (``block_values``).
 import contextlib
 
 from fleet_mpi import notices
-from fleet_mpi.runtime import collective_sessions as collective_session, sessions
 from fleet_mpi.checkpoint import distributed, inference_model, variables
-from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
 from fleet_mpi.checkpoint.block_values import BlockValues
+from fleet_mpi.checkpoint.resuming import note_runs, resuming_runs
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.transaction import Author, saving_into
 from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
@@ -19,6 +18,7 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.kept import Contents
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.runtime import collective_sessions as collective_session, sessions
 from fleet_mpi.transpile.distribution import Distribution
 
 

@@ -18,8 +18,8 @@ from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import choose, is_persistable, program_of, put_values
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
 from fleet_mpi.program.build.feed_fetch import append_fetch_ops, prepend_feed_ops
-from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.graph.serialize import program_from_bytes
 from fleet_mpi.program.graph.variable import Variable
 

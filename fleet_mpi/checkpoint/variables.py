@@ -14,12 +14,12 @@ from fleet_mpi.checkpoint.saved_files import read_settled
 from fleet_mpi.checkpoint.tensor_file import read_tensor, read_tensors, write_tensor
 from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.errors import CheckpointDamaged, UsageError
-from fleet_mpi.program.ops.sparse_table import INDEX, KEYS, growing_variables
+from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import Program, default_main_program
 from fleet_mpi.program.graph.registry import GRAD
-from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.graph.variable import Parameter, Variable
+from fleet_mpi.program.ops.sparse_table import INDEX, KEYS, growing_variables
 from fleet_mpi.ranks.ending import amid
 
 # Kinds of variable that hold no saved values.

@@ -1,16 +1,11 @@
 """One rank's array to all others, along a tree: each rank passes on what it has, piece by piece."""
 
-import enum
 
 import numpy as np
 
+from fleet_mpi.ranks.channels import Channel
+
 PIECE = 1 << 20
-
-
-class Channel(enum.IntEnum):
-    """Apart from the sums."""
-
-    VALUES = 3
 
 
 class Broadcast:

@@ -4,18 +4,12 @@ One way instead of two, for more bytes: what counts for short arrays is how ofte
 ``wire``; nothing here waits.
 """
 
-import enum
 from collections import deque
 
 import numpy as np
 
 from fleet_mpi import arrays
-
-
-class Channel(enum.IntEnum):
-    """Apart from what belongs to chunks."""
-
-    WHOLE = 6
+from fleet_mpi.ranks.channels import Channel
 
 
 class DirectAllReduce:

@@ -9,13 +9,13 @@ Between two ranks messages meet receives in the order of both, so chunks go firs
 an array that is started later never overtakes one that was started before, on any rank.
 """
 
-import enum
 from collections import deque
 
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.collective.direct import DirectAllReduce
+from fleet_mpi.ranks.channels import Channel
 
 # Bytes. Shorter chunks cost more calls than they overlap; longer ones leave the cache (benchmarks.allreduce).
 CHUNK = 1 << 19
@@ -26,13 +26,6 @@ WINDOW = 2
 # An array is short if its copies to all others are no longer than this (two ranks, 32 KB: 68 -> 29 us; four, 256 KB: 488
 # -> 383 us; even at two ranks with 512 KB).
 DIRECT = 1 << 19
-
-
-class Channel(enum.IntEnum):
-    """The two ways of a chunk: to its rank, and back as a sum."""
-
-    PART = 1
-    SUM = 2
 
 
 class ExactAllReduce:

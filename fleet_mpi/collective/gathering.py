@@ -1,16 +1,11 @@
 """Every rank's array to every other rank: for what is short, or different on each, like row gradients."""
 
-import enum
 
 import numpy as np
 
+from fleet_mpi.ranks.channels import Channel
+
 LARGEST = 1 << 30  # bytes of a message: MPI counts to 2^31
-
-
-class Channel(enum.IntEnum):
-    """Apart from the sums and the first values."""
-
-    GATHERED = 4
 
 
 class Gathering:

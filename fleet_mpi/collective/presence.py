@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi.errors import PeerLost, UsageError
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import waiting
 
 NOTICE_S = 0.5   # so long a worker waits before it tells
@@ -20,12 +21,6 @@ HEAR_EVERY = 64  # waits: what others tell must not pile up with one who never w
 _RECORD = struct.Struct("<5q88s")
 _STEPS = "all workers must run the same number of steps, from as many batches each"
 _CALLS = "all workers must make the same calls in the same order"
-
-
-class Channel(enum.IntEnum):
-    """Apart from values."""
-
-    NEWS = 5
 
 
 class Place(enum.IntEnum):

@@ -3,9 +3,9 @@
 import numpy as np
 
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.engine.scope import Tensor
 from fleet_mpi.program.graph import lod as lods
 from fleet_mpi.program.graph.program import default_main_program
-from fleet_mpi.program.engine.scope import Tensor
 from fleet_mpi.program.graph.variable import Variable
 
 

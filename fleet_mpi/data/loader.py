@@ -9,10 +9,9 @@ from fleet_mpi.data.batch_queue import BatchQueue
 from fleet_mpi.data.feeder import DataFeeder
 from fleet_mpi.data.readers import batch
 from fleet_mpi.errors import EndOfData, UsageError
-from fleet_mpi.program.graph import lod as lods
-from fleet_mpi.program.graph import unique_name
-from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.engine.scope import Tensor
+from fleet_mpi.program.graph import lod as lods, unique_name
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import VarType
 
 

@@ -13,16 +13,15 @@ import itertools
 import numpy as np
 
 from fleet_mpi import fluid, settings
-from fleet_mpi.runtime import sessions
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet import preemption
 from fleet_mpi.fleet.preemption import Preemption
 from fleet_mpi.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, Role, UserDefinedRoleMaker
-from fleet_mpi.fluid.incubate.fleet.collective import DistributedStrategy as CollectiveStrategy
-from fleet_mpi.fluid.incubate.fleet.collective import fleet as collective1
+from fleet_mpi.fluid.incubate.fleet.collective import DistributedStrategy as CollectiveStrategy, fleet as collective1
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet1
 from fleet_mpi.modes import MODES
 from fleet_mpi.paddle.distributed import fleet as fleet2
+from fleet_mpi.runtime import sessions
 
 ALSO_CALLED = {"dc_asgd": "delay_compensated"}
 COLLECTIVE = "collective"

@@ -4,8 +4,8 @@ Here a worker's connection begins with its startup program and sends as its mode
 send what is kept back, at ``stop``.
 """
 
-from fleet_mpi.runtime import sessions
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.runtime import sessions
 
 
 class Communicator:

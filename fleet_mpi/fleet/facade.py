@@ -8,8 +8,6 @@ script does around training works there too.
 import enum
 
 from fleet_mpi import notices, settings
-from fleet_mpi.ranks import cluster
-from fleet_mpi.runtime import collective_sessions as collective_session, sessions
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
 from fleet_mpi.errors import UsageError
@@ -18,6 +16,8 @@ from fleet_mpi.fleet.optimizer import DistributedOptimizer, TranspilerOptimizer
 from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker, RoleMaker
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.ranks import cluster
+from fleet_mpi.runtime import collective_sessions as collective_session, sessions
 
 
 class Mode(enum.IntEnum):

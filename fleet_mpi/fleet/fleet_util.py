@@ -9,15 +9,15 @@ import re
 import numpy as np
 
 from fleet_mpi import notices
-from fleet_mpi.runtime import sessions
 from fleet_mpi.checkpoint.saving import load_persistables
 from fleet_mpi.errors import UnknownName, UsageError, nearest, not_built
 from fleet_mpi.fleet import metrics, saved_programs
 from fleet_mpi.fleet.click_metrics import ClickMetrics, click_metrics
 from fleet_mpi.fleet.facade import collective_fleet, transpiler_fleet
-from fleet_mpi.fleet.together import Util
 from fleet_mpi.fleet.pslib import pslib_fleet
+from fleet_mpi.fleet.together import Util
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.runtime import sessions
 
 FLEETS = {"pslib": pslib_fleet, "transpiler": transpiler_fleet, "collective": collective_fleet}
 _FILES = "HDFS and pslib's own model files are not built; take save_model, load_model or fleet.save_persistables"

@@ -4,7 +4,6 @@ import os
 
 import fleet_mpi.runtime.ops.parameter_server  # noqa: F401  (enters the ops that a worker's and a server's programs have)
 from fleet_mpi import notices
-from fleet_mpi.runtime import sessions
 from fleet_mpi.checkpoint.distributed import save_inference_model, save_vars
 from fleet_mpi.checkpoint.saving import author_here, connected, load_all
 from fleet_mpi.checkpoint.sources import Source
@@ -14,6 +13,7 @@ from fleet_mpi.fleet import strategy, transpiler_strategies
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 from fleet_mpi.transpile.distributing import distribute, rewrite
 from fleet_mpi.transpile.mode_choice import COMMUNICATOR

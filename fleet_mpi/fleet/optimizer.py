@@ -5,9 +5,9 @@ from fleet_mpi.fleet.application import applied
 from fleet_mpi.fleet.collective_job import CollectiveJob
 from fleet_mpi.fleet.job import Job, config_of
 from fleet_mpi.fleet.selection import valid_strategy
-from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.graph.structures import as_list
+from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.transpile.collective import HALF
 
 # Calls of optimizers that add updates; the fleet sees those of ``minimize`` only.

@@ -10,7 +10,6 @@ from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.fleet.together import Util
 from fleet_mpi.program.optimizers.base import refuse_eager
 
-
 META_OPTIMIZERS = dict(
     amp="AMPOptimizer", recompute="RecomputeOptimizer", gradient_merge="GradientMergeOptimizer", lars="LarsOptimizer",
     lamb="LambOptimizer", dgc="DGCOptimizer", localsgd="LocalSGDOptimizer", adaptive_localsgd="AdaptiveLocalSGDOptimizer",

@@ -5,9 +5,9 @@ workers.
 """
 
 from fleet_mpi import settings
-from fleet_mpi.ranks import cluster
 from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
+from fleet_mpi.ranks import cluster
 
 
 class ParallelEnv:

@@ -20,14 +20,13 @@ import os
 import sys
 
 from fleet_mpi import notices
-from fleet_mpi.ranks import cluster
-from fleet_mpi.runtime import sessions
 from fleet_mpi.checkpoint import versions
 from fleet_mpi.checkpoint.replacing import replacing
 from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.ranks import ending
+from fleet_mpi.ranks import cluster, ending
 from fleet_mpi.ranks.preemption import EXIT_CODE, SIGNALS, Agreement, release, requested, watch
+from fleet_mpi.runtime import sessions
 
 __all__ = ["EXIT_CODE", "SIGNALS", "Preemption", "release", "requested", "watch"]
 

@@ -5,9 +5,9 @@ from then on what workers or servers do together is done over MPI. Endpoints are
 """
 
 from fleet_mpi import settings
-from fleet_mpi.ranks import cluster
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet.roles import Role, RoleMaker, roles_for
+from fleet_mpi.ranks import cluster
 
 
 class _FromMPI(RoleMaker):

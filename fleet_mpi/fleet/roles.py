@@ -6,8 +6,8 @@ Where a role comes from is ``role_makers``' business.
 import enum
 
 from fleet_mpi import notices
-from fleet_mpi.ranks import cluster
 from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.ranks import cluster
 
 
 class Role(enum.IntEnum):

@@ -11,10 +11,10 @@ from fleet_mpi import notices
 from fleet_mpi.checkpoint.replacing import replacing
 from fleet_mpi.checkpoint.variables import choose, is_persistable, load_vars
 from fleet_mpi.errors import CheckpointMissing, UsageError
-from fleet_mpi.program.graph.drawing import graph_lines
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.engine.scope import Scope, scope_guard
+from fleet_mpi.program.graph.drawing import graph_lines
+from fleet_mpi.program.graph.program import Program
 
 
 def load_program(model_filename, is_text=False):

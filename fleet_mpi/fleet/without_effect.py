@@ -5,10 +5,8 @@ What would change results but is not built is refused instead, and is not here.
 """
 
 from fleet_mpi.fleet.collective_strategy import DistributedStrategy as _Collective
-from fleet_mpi.fleet.strategy import CONFIGS as _CONFIGS
-from fleet_mpi.fleet.strategy import SWITCHES as _SWITCHES
-from fleet_mpi.program.engine.compiled import BuildStrategy as _BuildStrategy
-from fleet_mpi.program.engine.compiled import ExecutionStrategy as _ExecutionStrategy
+from fleet_mpi.fleet.strategy import CONFIGS as _CONFIGS, SWITCHES as _SWITCHES
+from fleet_mpi.program.engine.compiled import BuildStrategy as _BuildStrategy, ExecutionStrategy as _ExecutionStrategy
 from fleet_mpi.transpile.distribute_transpiler import DEFAULTS as _TRANSPILER
 
 # What ``fleet.application``, ``fleet.job`` and ``fleet.collective_job`` act on, and what is refused.

@@ -11,12 +11,11 @@ import os
 import sys
 import time
 
-from fleet_mpi.ranks import cluster
 from fleet_mpi.collective import cuda_awareness
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.launch import doctor_facts
 from fleet_mpi.launch.doctor_launcher import launcher
-from fleet_mpi.ranks import meeting
+from fleet_mpi.ranks import cluster, meeting
 
 WITHOUT_MPI, MPI_ONLY = "--without-mpi", "--mpi-only"
 MEETING = "starting MPI"

@@ -9,8 +9,8 @@ import numpy as np
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels.reference.metric import add_to_histograms, area_under_roc
-from fleet_mpi.program.layers import comparison, functional_tensor, manipulation, math
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.layers import comparison, functional_tensor, manipulation, math
 
 
 class Metric(abc.ABC):

@@ -19,8 +19,9 @@ from fleet_mpi.parameter_server import interruption, messages
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.patience import of_first_step
 from fleet_mpi.parameter_server.row_routes import RowRequests
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
-from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 
 class Description(NamedTuple):

@@ -8,8 +8,8 @@ everything at once and asks for the sums of squares of whole variables on the wa
 import numpy as np
 
 from fleet_mpi import arrays, update_rules
-from fleet_mpi.parameter_server import norms
 from fleet_mpi.arrays import aligned
+from fleet_mpi.parameter_server import norms
 from fleet_mpi.parameter_server.recipes import BoundNorm
 
 

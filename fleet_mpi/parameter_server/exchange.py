@@ -13,8 +13,9 @@ import numpy as np
 from fleet_mpi import update_rules
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
-from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 # What fits a message without a body: the nodes of some hundred variables.
 ROOM = 1 << 16

@@ -11,9 +11,8 @@ import math
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import (CheckpointDamaged, Diverged, EnvironmentProblem, FleetError, PeerLost, Stalled,
-                              UsageError)
 from fleet_mpi.arrays import aligned
+from fleet_mpi.errors import CheckpointDamaged, Diverged, EnvironmentProblem, FleetError, PeerLost, Stalled, UsageError
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 

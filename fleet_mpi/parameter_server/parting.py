@@ -6,8 +6,9 @@ every worker has said goodbye, and tells one that asks it for something.
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import messages
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import waiting
-from fleet_mpi.wire.protocol import Channel, Header, Kind
+from fleet_mpi.wire.protocol import Header, Kind
 
 
 def say_goodbye(transport, index, servers, name_of=str):

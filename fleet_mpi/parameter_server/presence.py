@@ -5,8 +5,9 @@ stalled. Workers can tell them apart by one small message.
 """
 
 from fleet_mpi.parameter_server import messages
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import waiting
-from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 
 def show(transport, index, workers):

@@ -7,14 +7,14 @@ server that has some of the rows once, for all tables together, and for each row
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import PeerLost, UsageError
-from fleet_mpi.kernels.reference import rows as row_kernels
-from fleet_mpi.kernels.reference import slots
-from fleet_mpi.parameter_server import messages
 from fleet_mpi.arrays import aligned
+from fleet_mpi.errors import PeerLost, UsageError
+from fleet_mpi.kernels.reference import rows as row_kernels, slots
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.update_rules import MergedRows, RowMerger
 from fleet_mpi.wire import protocol
-from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 
 class RowOutOfRange(UsageError, IndexError):

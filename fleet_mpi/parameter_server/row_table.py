@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi import arrays, update_rules
-from fleet_mpi.arrays import Rows
+from fleet_mpi.arrays import Rows, aligned
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.kernels.reference import rows as row_kernels
 from fleet_mpi.parameter_server import messages, norms
-from fleet_mpi.arrays import aligned
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay
 
 

@@ -17,12 +17,12 @@ from fleet_mpi.parameter_server import agreement, messages, norms
 from fleet_mpi.parameter_server.dense_table import DenseTable
 from fleet_mpi.parameter_server.exchange import Exchange
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
-from fleet_mpi.parameter_server.row_table import answer_of
 from fleet_mpi.parameter_server.patience import Patience
+from fleet_mpi.parameter_server.row_table import answer_of
 from fleet_mpi.parameter_server.snapshots import Snapshots
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
-from fleet_mpi.wire.protocol import HEADER_BYTES, Channel, Header, Kind
-
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 # How many pieces of a body are taken at a time: MPI copies all that is expected and there before it returns, and
 # meanwhile nothing is updated or answered.

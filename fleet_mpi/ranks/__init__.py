@@ -1,6 +1,7 @@
 """Who is there, and whether it lives.
 
     cluster         MPI's world, and the job that its ranks agree on when they join
+    channels        every stream of messages, by its MPI tag
     roster          what each rank says about itself, and who that makes whom
     arriving        before MPI starts: the ranks of a machine wait for each other
     meeting         waits of all ranks for each other, with a deadline

@@ -13,11 +13,11 @@ import numpy as np
 
 from fleet_mpi.errors import Stalled
 from fleet_mpi.ranks import meeting
+from fleet_mpi.ranks.channels import Channel
 
 PERIOD_S = 1.0
 STOOD_STILL_S = 2.0  # without a look for so long, this process was stopped itself: what came meanwhile is not yet taken
 _BEATS, _LAST = 0, 1
-_TAG = 1
 _GOODBYE_S = 2.0     # for the last beats, before MPI_Finalize
 
 
@@ -81,7 +81,7 @@ class Beats:
 
     def _listen(self, rank):
         word = np.zeros(1, np.uint8)
-        return word, self.comm.Irecv(word, rank, _TAG)
+        return word, self.comm.Irecv(word, rank, Channel.BEAT)
 
     def _take(self):
         for rank, (word, request) in list(self.coming.items()):
@@ -98,4 +98,4 @@ class Beats:
             self.sent = meeting.finish(self.sent, _GOODBYE_S)
         for rank in self.heard:
             if rank not in self.sent or self.sent[rank].Test():
-                self.sent[rank] = self.comm.Isend(np.array([kind], np.uint8), rank, _TAG)
+                self.sent[rank] = self.comm.Isend(np.array([kind], np.uint8), rank, Channel.BEAT)

@@ -14,8 +14,7 @@ import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import (arriving, beats, by_hand, ending, in_flight, library, lifeline, meeting, report,
-                             roster)
+from fleet_mpi.ranks import arriving, beats, by_hand, ending, in_flight, library, lifeline, meeting, report, roster
 from fleet_mpi.ranks.roster import Member
 
 __all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "guard_if_launched", "join", "share_seed",

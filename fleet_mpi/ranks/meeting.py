@@ -14,10 +14,8 @@ import numpy as np
 
 from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem, Stalled, UsageError
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.ranks.in_flight import Receiving, Sending
-
-# Just below 32767, the largest tag that every MPI takes: a script's own messages use small ones.
-_ARRIVED, _RECORD, _TABLE, _LEAVING = 32701, 32702, 32703, 32704
 
 _SPIN_S = 0.002          # after that long without news a waiting rank sleeps between looks
 _LONGEST_SLEEP_S = 0.005
@@ -85,10 +83,10 @@ def meet(comm, mine, what, named, cure="all of them must make this call"):
 
 def _receive_all(comm, table, what, named, cure):
     others, nothing = range(1, comm.size), np.zeros(1, np.uint8)
-    marks = {rank: Sending(comm.Isend(nothing, rank, _ARRIVED)) for rank in others}
-    coming = {rank: Receiving(comm.Irecv(table[rank], rank, _RECORD)) for rank in others}
+    marks = {rank: Sending(comm.Isend(nothing, rank, Channel.ARRIVED)) for rank in others}
+    coming = {rank: Receiving(comm.Irecv(table[rank], rank, Channel.RECORD)) for rank in others}
     _all_or_stalled(coming, deadline_s(), what, named, cure)
-    sent = {(rank, "table"): Sending(comm.Isend(table, rank, _TABLE)) for rank in others}
+    sent = {(rank, "table"): Sending(comm.Isend(table, rank, Channel.TABLE)) for rank in others}
     left = finish({**marks, **sent}, deadline_s())
     if left:
         raise Stalled(f"{what}: the answer to the other ranks was not taken within {deadline_s():g} s")
@@ -97,11 +95,11 @@ def _receive_all(comm, table, what, named, cure):
 def _ask_first(comm, mine, table, what, named, cure):
     # The first rank's mark tells "it has not come" from "it waits, as I do, for another": only then is the
     # sentence about the right rank.
-    sent = Sending(comm.Isend(mine, 0, _RECORD))
-    mark = Receiving(comm.Irecv(np.zeros(1, np.uint8), 0, _ARRIVED))
+    sent = Sending(comm.Isend(mine, 0, Channel.RECORD))
+    mark = Receiving(comm.Irecv(np.zeros(1, np.uint8), 0, Channel.ARRIVED))
     _all_or_stalled({0: mark}, deadline_s(), what, named, cure)
     seconds = deadline_s() + _GRACE_S
-    if finish({"table": Receiving(comm.Irecv(table, 0, _TABLE)), "own": sent}, seconds, what):
+    if finish({"table": Receiving(comm.Irecv(table, 0, Channel.TABLE)), "own": sent}, seconds, what):
         raise Stalled(f"{what}: {named(0)} came, but did not say within {seconds:g} s whom it waits for")
 
 
@@ -120,11 +118,11 @@ def leave(comm):
     """
     word, others = np.zeros(1, np.uint8), range(1, comm.size)
     if comm.rank:
-        finish({0: comm.Isend(word, 0, _LEAVING)}, FOR_EVER_S)
-        finish({0: comm.Irecv(word, 0, _LEAVING)}, FOR_EVER_S)
+        finish({0: comm.Isend(word, 0, Channel.LEAVING)}, FOR_EVER_S)
+        finish({0: comm.Irecv(word, 0, Channel.LEAVING)}, FOR_EVER_S)
         return
-    finish({rank: comm.Irecv(np.zeros(1, np.uint8), rank, _LEAVING) for rank in others}, FOR_EVER_S)
-    finish({rank: comm.Isend(word, rank, _LEAVING) for rank in others}, FOR_EVER_S)
+    finish({rank: comm.Irecv(np.zeros(1, np.uint8), rank, Channel.LEAVING) for rank in others}, FOR_EVER_S)
+    finish({rank: comm.Isend(word, rank, Channel.LEAVING) for rank in others}, FOR_EVER_S)
 
 
 def barrier(comm, named):

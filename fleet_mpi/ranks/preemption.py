@@ -12,12 +12,12 @@ import numpy as np
 
 from fleet_mpi.errors import Stalled, UsageError
 from fleet_mpi.ranks import meeting
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.ranks.in_flight import Receiving, Sending
 
 SIGNALS = (signal.SIGUSR1, signal.SIGTERM)
 EXIT_CODE = 75  # "try again later" of sysexits.h: the batch script requeues the job
 
-_TAG = 32711             # beside those of ``meeting``, on the same communicators
 _GO_ON, _STOP, _LEFT = range(3)
 _LOOK_EVERY_S = 0.25     # how long a request may go unseen, where steps are shorter than that
 _MOST_STEPS = 20         # between two looks: should steps become slow, the next look is not far away
@@ -134,7 +134,7 @@ class Agreement:
     def _tell(self, kind, step, waited_us=0):
         word = np.array([kind, step, waited_us], np.int64)
         self._sent = [request for request in self._sent if not request.Test()]
-        self._sent += [Sending(self.comm.Isend(word, rank, _TAG)) for rank in self._awaited]
+        self._sent += [Sending(self.comm.Isend(word, rank, Channel.PREEMPTION)) for rank in self._awaited]
 
     def _hear_all(self, step):
         """{rank: word} of all that have not left; Stalled names who does not come."""
@@ -165,4 +165,4 @@ class Agreement:
 
     def _await(self, rank):
         word = np.zeros(3, np.int64)
-        return word, Receiving(self.comm.Irecv(word, rank, _TAG))
+        return word, Receiving(self.comm.Irecv(word, rank, Channel.PREEMPTION))

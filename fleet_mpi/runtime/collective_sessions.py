@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 from fleet_mpi import arrays, settings
-from fleet_mpi.ranks import cluster
 from fleet_mpi.arrays import Rows
 from fleet_mpi.collective import choosing, shared_memory
 from fleet_mpi.collective.buckets import FlatGradients, size_of
@@ -20,7 +19,7 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import agreement
 from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.program.engine.frame import Clock
-from fleet_mpi.ranks import meeting
+from fleet_mpi.ranks import cluster, meeting
 from fleet_mpi.ranks.by_hand import refusal
 from fleet_mpi.transpile.collective import CollectivePlan
 

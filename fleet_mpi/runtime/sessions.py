@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi import modes, notices
-from fleet_mpi.ranks import cluster
 from fleet_mpi.arrays import DistantTable, to_host
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import parting, presence
@@ -26,7 +25,7 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.ranks import ending
+from fleet_mpi.ranks import cluster, ending
 from fleet_mpi.ranks.by_hand import refusal
 from fleet_mpi.transpile.distribution import Distribution
 from fleet_mpi.transpile.server_program import server_startup

@@ -6,8 +6,8 @@ decay instead, each by itself. Programs are changed in place.
 """
 
 from fleet_mpi.errors import NotBuilt
-from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.build.regularizers import REGULARIZED
+from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.types import Role
 
 LOCAL, SHARED = "dgc_momentum", "c_dgc_momentum"

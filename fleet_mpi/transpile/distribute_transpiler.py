@@ -8,9 +8,9 @@ import functools
 from numbers import Integral
 
 from fleet_mpi import notices, settings
-from fleet_mpi.ranks import cluster
 from fleet_mpi.errors import UnknownName, UsageError, nearest
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.ranks import cluster
 from fleet_mpi.transpile.collective_modes import transpile_for_workers
 from fleet_mpi.transpile.distributing import distribute, rewrite
 from fleet_mpi.transpile.print_log import log_placement, log_server, logged_ops

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from fleet_mpi import notices
-from fleet_mpi import placement as placing
+from fleet_mpi import notices, placement as placing
 from fleet_mpi.transpile.distribution import Distribution
 from fleet_mpi.transpile.lookups import replace_lookups
 from fleet_mpi.transpile.mode_choice import chosen_mode

@@ -10,12 +10,12 @@ import numpy as np
 
 from fleet_mpi.collective.buckets import Gradient
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layers.control_flow import ConditionalBlock
 from fleet_mpi.program.graph.operator import ROLE
-from fleet_mpi.program.optimizers.base import persistable
 from fleet_mpi.program.graph.program import program_guard
 from fleet_mpi.program.graph.registry import GRAD
 from fleet_mpi.program.graph.types import Role
+from fleet_mpi.program.layers.control_flow import ConditionalBlock
+from fleet_mpi.program.optimizers.base import persistable
 from fleet_mpi.transpile.ops import communicating
 
 SNAPSHOT = "@SNAPSHOT"

@@ -7,8 +7,8 @@ rows of a table themselves (nce, hsigmoid) stay: they fetch these rows, and keep
 
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR, SCOPE, Operator
 from fleet_mpi.program.graph.program import outside_names, writes_to_outside
-from fleet_mpi.program.ops.class_rows import ROWS
 from fleet_mpi.program.graph.registry import FORWARD, GRAD, find, infer_at_build
+from fleet_mpi.program.ops.class_rows import ROWS
 
 LOOKUPS = ("lookup_table", "lookup_table_v2")
 # The lookup of a table that grows: on servers it is a table of fixed size, by the ids as they are.

@@ -9,10 +9,10 @@ import numpy as np
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, Recipe
-from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF, tensor_slot
 from fleet_mpi.program.graph.program import copy_program, outside_names, writes_to_outside
 from fleet_mpi.program.graph.types import Role, VarType
 from fleet_mpi.program.graph.variable import Parameter
+from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF, tensor_slot
 from fleet_mpi.update_rules import RULES
 
 

@@ -49,17 +49,6 @@ class Kind(enum.IntEnum):
     SQUARES = 30    # between servers: the sums of squares of what each has of some gradients
 
 
-class Channel(enum.IntEnum):
-    """Streams that keep their order apart from each other: MPI's tags."""
-
-    REQUEST = 1
-    REQUEST_BODY = 2
-    REPLY = 3
-    REPLY_BODY = 4
-    BETWEEN_SERVERS = 5
-    PRESENCE = 6
-
-
 class Header(NamedTuple):
     """The fixed part of a message."""
 

@@ -10,10 +10,9 @@ from averaging import digest
 from cells import CELLS, built, feed_of
 
 import fleet_mpi.fluid as fluid
-from fleet_mpi.ranks import cluster
-from fleet_mpi.fluid.incubate.fleet.collective import DistributedStrategy
-from fleet_mpi.fluid.incubate.fleet.collective import fleet as fleet1
+from fleet_mpi.fluid.incubate.fleet.collective import DistributedStrategy, fleet as fleet1
 from fleet_mpi.paddle.distributed import fleet as fleet2
+from fleet_mpi.ranks import cluster
 
 
 def train(cell, main, startup, loss, persistable, trained, scheduler=None):

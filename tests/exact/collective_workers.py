@@ -10,16 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from threads_as_workers import as_workers
 
-from fleet_mpi.runtime.collective_sessions import connect
 from fleet_mpi.fleet.application import applied
 from fleet_mpi.fleet.collective_job import options_of, rewrite_for
 from fleet_mpi.fleet.selection import valid_strategy
 from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.graph.unique_name import guard
+from fleet_mpi.runtime.collective_sessions import connect
 from fleet_mpi.transpile import collective
 from fleet_mpi.wire.loopback import Network
 

@@ -10,13 +10,13 @@ from averaging import digest
 from cells import CELLS, built, feed_of
 from spread import state_of
 
-import fleet_mpi.runtime.ops.parameter_server  # noqa: F401  (enters the ops of transpiled programs)
 import fleet_mpi.fluid as fluid
-from fleet_mpi.ranks import cluster
-from fleet_mpi.runtime import sessions
+import fleet_mpi.runtime.ops.parameter_server  # noqa: F401  (enters the ops of transpiled programs)
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet1
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import StrategyFactory
 from fleet_mpi.paddle.distributed import fleet as fleet2
+from fleet_mpi.ranks import cluster
+from fleet_mpi.runtime import sessions
 
 
 def train(cell, made, main):

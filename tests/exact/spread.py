@@ -2,13 +2,14 @@
 
 import threading
 
-import fleet_mpi.fluid as fluid
 from building import from_scratch
 from cells import built, feed_of
-from fleet_mpi.runtime import sessions
+
+import fleet_mpi.fluid as fluid
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.runtime import sessions
 from fleet_mpi.wire.loopback import Loopback, Network
 
 

@@ -3,13 +3,13 @@
 from building import from_scratch
 from cells import built, feed_of
 from threads_as_workers import as_workers
-from fleet_mpi.runtime import collective_sessions as collective_session
-from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.transpile.collective import Options, plan_of, rewrite
-from fleet_mpi.wire.loopback import Network
 
 import fleet_mpi.runtime.ops.collective  # noqa: F401, I001  (enters the ops of a worker's program)
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.runtime import collective_sessions as collective_session
+from fleet_mpi.transpile.collective import Options, plan_of, rewrite
+from fleet_mpi.wire.loopback import Network
 
 
 class Together:

@@ -13,12 +13,12 @@ import sys
 import numpy as np
 
 from fleet_mpi import fluid
-from fleet_mpi.ranks import cluster
-from fleet_mpi.runtime import sessions
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+from fleet_mpi.ranks import cluster
+from fleet_mpi.ranks.channels import Channel
+from fleet_mpi.runtime import sessions
 from fleet_mpi.wire import waiting
 from fleet_mpi.wire.mpi import MPITransport
-from fleet_mpi.wire.protocol import Channel
 
 CHOSEN, PLACES, WAY, FOLDER = int(sys.argv[1]), sys.argv[2].split(","), sys.argv[3], sys.argv[4]
 WIDTH = 600_000  # floats of a variable: its bytes come in pieces, long after they were asked for

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from fleet_mpi import settings
-from fleet_mpi.ranks import cluster
-from fleet_mpi.ranks.cluster import Cluster, Member
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.launch.mpirun import MPICH, find_mpirun
-from fleet_mpi.ranks import ending
+from fleet_mpi.ranks import cluster, ending
+from fleet_mpi.ranks.cluster import Cluster, Member
 
 ROOT = Path(__file__).parents[2]
 MARKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "PALS_RANKID")

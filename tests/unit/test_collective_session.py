@@ -11,10 +11,11 @@ from together import Together, over_loopback, ways
 
 import fleet_mpi.fluid as fluid
 from fleet_mpi.collective import exact
-from fleet_mpi.runtime.collective_sessions import connect, session_of
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.ranks.channels import Channel
+from fleet_mpi.runtime.collective_sessions import connect, session_of
 from fleet_mpi.wire.loopback import Network
 
 # Those in which workers have as many batches each: others are an error in a job without servers.
@@ -49,7 +50,7 @@ def test_no_option_changes_the_bits(chunk, monkeypatch):
 
 def messages(network):
     """How many parts were sent over a network: one per bucket and other worker, where buckets are one chunk."""
-    return sum(count for (_, _, channel), count in network.sent.items() if channel == exact.Channel.PART)
+    return sum(count for (_, _, channel), count in network.sent.items() if channel == Channel.PART)
 
 
 def test_buckets_are_fewer_messages_than_gradients(monkeypatch):
@@ -79,7 +80,7 @@ def test_sums_by_node_give_the_bits_of_their_order(capsys):
     state = jobs[3].state()
     assert not differences(state, summed(CELL, 4, nodes=[[0, 1], [2, 3]]))
     assert differences(state, summed(CELL, 4))
-    assert not [key for key in network.sent if {key[0], key[1]} in ({0, 3}, {1, 2}) and key[2] == exact.Channel.PART]
+    assert not [key for key in network.sent if {key[0], key[1]} in ({0, 3}, {1, 2}) and key[2] == Channel.PART]
     assert "exact (within 2 nodes, then between them)" in capsys.readouterr().err
 
 

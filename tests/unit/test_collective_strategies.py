@@ -9,8 +9,8 @@ from fleet_mpi import arrays, update_rules
 from fleet_mpi.collective.batch_statistics import added, joined
 from fleet_mpi.collective.group import Group
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
 from fleet_mpi.program.engine.places import CPUPlace
+from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
 from fleet_mpi.testing import device
 
 RATE = np.array([0.1], "float32")

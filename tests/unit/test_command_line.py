@@ -8,8 +8,7 @@ import pytest
 
 from fleet_mpi import __version__
 from fleet_mpi.command_line import CommandLine, seconds, whole
-from fleet_mpi.launch import main as launch
-from fleet_mpi.launch import plan_command
+from fleet_mpi.launch import main as launch, plan_command
 
 EXAMPLES = ("fit_a_line", "recognize_digits", "word2vec", "wide_and_deep", "resnet")
 

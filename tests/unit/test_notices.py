@@ -2,8 +2,7 @@
 
 import pytest
 
-from fleet_mpi import settings
-from fleet_mpi import notices
+from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem
 
 

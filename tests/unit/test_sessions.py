@@ -13,9 +13,9 @@ from cells import CELLS, METHODS, RULES, Cell, Layout, layout
 from spread import Spread, over_loopback
 
 from fleet_mpi import fluid, update_rules
-from fleet_mpi.runtime import sessions
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.runtime import sessions
 from fleet_mpi.wire import protocol
 
 NAMES = list(CELLS)

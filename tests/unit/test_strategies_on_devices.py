@@ -6,8 +6,8 @@ from collective_networks import batches, line, normed, wide
 from collective_workers import build, strategy, train
 
 from fleet_mpi.program.engine import places
-from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
 from fleet_mpi.program.engine.places import Place
+from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
 from fleet_mpi.testing import DeviceArray, device
 
 

@@ -10,8 +10,22 @@ import subprocess
 import sys
 
 import pytest
-from surface_names import (ABSENT, COLLECTIVE, OWNERS, PSFLEET, PSLIB, is_here, module_and_attribute,
-                           positional_arguments, refusal_of, refused_keywords, resolve, returned_by, same_default, surface)
+from surface_names import (
+    ABSENT,
+    COLLECTIVE,
+    OWNERS,
+    PSFLEET,
+    PSLIB,
+    is_here,
+    module_and_attribute,
+    positional_arguments,
+    refusal_of,
+    refused_keywords,
+    resolve,
+    returned_by,
+    same_default,
+    surface,
+)
 
 SURFACE = surface()
 SYMBOLS = {symbol["name"]: symbol for symbol in SURFACE["symbols"] if is_here(symbol["name"])}

@@ -11,8 +11,7 @@ import tarfile
 
 import numpy as np
 
-from fleet_mpi import settings
-from fleet_mpi import notices
+from fleet_mpi import notices, settings
 from fleet_mpi.data import home
 from fleet_mpi.data.ppm_files import ppm_array
 from fleet_mpi.data.readers import map_readers, xmap_readers

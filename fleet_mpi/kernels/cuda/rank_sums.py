@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fleet_mpi.kernels.reference import rank_sums
 from fleet_mpi.kernels.cuda.compiling import fits, launch
+from fleet_mpi.kernels.reference import rank_sums
 
 # One text for both: halves are widened when read, and rounded when the sum is written.
 SOURCE = r"""

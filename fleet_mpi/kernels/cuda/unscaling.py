@@ -1,7 +1,7 @@
 """The check of loss scaling for cupy's arrays: looks at every element and divides it in one pass."""
 
-from fleet_mpi.kernels.reference import unscaling
 from fleet_mpi.kernels.cuda.compiling import fits, launch
+from fleet_mpi.kernels.reference import unscaling
 
 # x - x is zero for finite numbers only. All threads that find one write the same byte.
 SOURCE = r"""

@@ -5,8 +5,8 @@ The other rules run on a device as their references do, one pass per operation.
 
 import numpy as np
 
-from fleet_mpi.kernels.reference import update
 from fleet_mpi.kernels.cuda.compiling import fits, launch
+from fleet_mpi.kernels.reference import update
 
 SOURCE = r"""
 extern "C" __global__ void sgd(real *param, const real *grad, const real *rate, long long size)

@@ -2,8 +2,8 @@
 
 import math
 
-from fleet_mpi.kernels.numba.elementary import exp_of_negative
 from fleet_mpi.kernels.numba.compiling import compiled
+from fleet_mpi.kernels.numba.elementary import exp_of_negative
 
 
 @compiled

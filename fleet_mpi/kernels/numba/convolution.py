@@ -11,8 +11,6 @@ import itertools
 import numpy as np
 
 from fleet_mpi.kernels.numba import depthwise as numba_depthwise
-from fleet_mpi.kernels.reference import convolution
-from fleet_mpi.kernels.reference.convolution import geometry, padded_size
 from fleet_mpi.kernels.numba.columns import (
     add_matrix,
     gather,
@@ -22,6 +20,8 @@ from fleet_mpi.kernels.numba.columns import (
     scatter,
     scatter_by_table,
 )
+from fleet_mpi.kernels.reference import convolution
+from fleet_mpi.kernels.reference.convolution import geometry, padded_size
 from fleet_mpi.kernels.threads import for_each, pieces, scratch
 
 # Columns of one product. Narrower, and BLAS spends its time on packing the weights (49 columns reach

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from fleet_mpi.kernels.reference.loss import LARGEST
-from fleet_mpi.kernels.numba.elementary import exp_of_negative, log_of_normal
 from fleet_mpi.kernels.numba.compiling import compiled
+from fleet_mpi.kernels.numba.elementary import exp_of_negative, log_of_normal
 from fleet_mpi.kernels.numba.softmax import _first_unknown
+from fleet_mpi.kernels.reference.loss import LARGEST
 
 
 def cross_entropy(probabilities, labels, match, loss, ignore_index):

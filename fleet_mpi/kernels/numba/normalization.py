@@ -8,10 +8,10 @@ over columns in ``numba_normalization_columns`` serve.
 
 import numpy as np
 
-from fleet_mpi.kernels.reference import normalization
 from fleet_mpi.kernels.numba import normalization_columns as by_columns
-from fleet_mpi.kernels.reference.normalization import channel_view_shape, check_channels, row_view_shape
 from fleet_mpi.kernels.numba.compiling import compiled
+from fleet_mpi.kernels.reference import normalization
+from fleet_mpi.kernels.reference.normalization import channel_view_shape, check_channels, row_view_shape
 from fleet_mpi.kernels.threads import for_each, pieces, scratch
 
 LEAST_PIECE = 32768  # numbers; a piece of fewer is done before another thread wakes up

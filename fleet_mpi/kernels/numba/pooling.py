@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fleet_mpi.kernels.reference import pooling
 from fleet_mpi.kernels.numba.compiling import compiled
+from fleet_mpi.kernels.reference import pooling
 from fleet_mpi.kernels.reference.pooling import check_shapes, three
 from fleet_mpi.kernels.threads import for_each, pieces
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fleet_mpi.kernels.numba.rows import mixed
 from fleet_mpi.kernels.numba.compiling import compiled
+from fleet_mpi.kernels.numba.rows import mixed
 
 
 def find_slots(ids, keys, index, slots, may_add):

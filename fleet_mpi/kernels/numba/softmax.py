@@ -6,9 +6,9 @@ any number of threads gives the same bits. Arrays with the classes in the middle
 
 import numpy as np
 
-from fleet_mpi.kernels.reference import softmax as plain
-from fleet_mpi.kernels.numba.elementary import exp_of_negative, log_of_normal
 from fleet_mpi.kernels.numba.compiling import compiled
+from fleet_mpi.kernels.numba.elementary import exp_of_negative, log_of_normal
+from fleet_mpi.kernels.reference import softmax as plain
 from fleet_mpi.kernels.threads import for_each, pieces
 
 LANES = 64

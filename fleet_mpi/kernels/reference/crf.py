@@ -58,7 +58,7 @@ def crf_cost_grad(emission_exps, transition_exps, alpha, labels, begins, ends, d
 
 
 def _sequence_grad(x, w, alpha, labels, begin, end, share, beta, demission, dtransition):
-    xp, after = module_of(x), w[1]
+    after = w[1]
     for row in range(end - 1, begin - 1, -1):
         beta[row] = after / after.sum()
         after = w[2:] @ (x[row] * beta[row])

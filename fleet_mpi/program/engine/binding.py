@@ -4,12 +4,12 @@ import numpy as np
 
 from fleet_mpi import arrays, settings
 from fleet_mpi.errors import Diverged, FleetError, ProgramError
-from fleet_mpi.program.graph import registry
 from fleet_mpi.program.engine.frame import Frame
 from fleet_mpi.program.engine.fusion import fuse_training
 from fleet_mpi.program.engine.liveness import body_of, has_effect, reads_of
 from fleet_mpi.program.engine.memory import Arena
 from fleet_mpi.program.engine.randomness import op_key
+from fleet_mpi.program.graph import registry
 from fleet_mpi.program.graph.registry import Call, NeedsValues, describe, find
 
 # Variables of more elements are no shapes, and not worth computing while planning.

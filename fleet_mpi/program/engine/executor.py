@@ -16,12 +16,11 @@ from fleet_mpi.program.engine import scope as scopes
 from fleet_mpi.program.engine.dataset_loop import run_over_dataset
 from fleet_mpi.program.engine.feeding import FedSequence, as_feed, feed_meta, shape_remark
 from fleet_mpi.program.engine.fetched import fetched
+from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.program.engine.memory import Arena
 from fleet_mpi.program.engine.places import default_place
-from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.program.engine.plan import make_plan
 from fleet_mpi.program.graph.program import Program, default_main_program
-
 
 # Plans kept per program and scope: ragged batches come with ever new shapes.
 MOST_PLANS = 16

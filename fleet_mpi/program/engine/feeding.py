@@ -3,9 +3,9 @@
 import numpy as np
 
 from fleet_mpi.errors import ProgramError, UsageError
+from fleet_mpi.program.engine.scope import Tensor
 from fleet_mpi.program.graph import lod as lods
 from fleet_mpi.program.graph.registry import Meta
-from fleet_mpi.program.engine.scope import Tensor
 
 
 class FedSequence(np.ndarray):

@@ -10,7 +10,6 @@ from fleet_mpi.errors import MissingFeed, NotBuilt
 from fleet_mpi.program.graph import registry
 from fleet_mpi.program.graph.registry import Call, Meta
 
-
 # 2 ** 64 over the golden ratio: multiples of it are far from each other.
 SPREAD, LARGEST = 0x9E3779B97F4A7C15, 2 ** 63 - 1
 

@@ -4,11 +4,11 @@ A pair is fused when what the first hands to the second is seen by nobody else. 
 two ops to the bit (but for the sign of a zero): the kernels keep the order of every sum.
 """
 
+from fleet_mpi.program.engine.schedule_fusion import fuse_schedules
 from fleet_mpi.program.graph.operator import Operator
-from fleet_mpi.program.ops.optimize import attributes, out_slot
 from fleet_mpi.program.graph.program import outside_names
 from fleet_mpi.program.graph.registry import FORWARD, GRAD
-from fleet_mpi.program.engine.schedule_fusion import fuse_schedules
+from fleet_mpi.program.ops.optimize import attributes, out_slot
 from fleet_mpi.update_rules import BETA_POWERS, RULES
 
 GRAD_OP = "_grad"
@@ -50,8 +50,8 @@ def fuse(ops, fetches):
     links = _Links(ops, fetches)
     replaced = {}
     for position, op in enumerate(ops):
-        for out_slot, second_type, in_slot, make in PAIRS.get(op.type, ()):
-            partner = links.only_reader(op, out_slot)
+        for slot, second_type, in_slot, make in PAIRS.get(op.type, ()):
+            partner = links.only_reader(op, slot)
             if partner is None or partner < position or partner in replaced or position in replaced:
                 continue
             second, backward = ops[partner], op.type.endswith(GRAD_OP)

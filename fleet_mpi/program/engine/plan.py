@@ -10,12 +10,12 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import FleetError, ProgramError
-from fleet_mpi.program.graph import registry
 from fleet_mpi.program.engine.binding import bind, failure, infer_all, interpret
 from fleet_mpi.program.engine.frame import Frame
 from fleet_mpi.program.engine.fusion import fuse, fuse_training
 from fleet_mpi.program.engine.layout import lay_out
 from fleet_mpi.program.engine.liveness import is_dynamic, live_ops
+from fleet_mpi.program.graph import registry
 from fleet_mpi.program.graph.registry import NeedsValues
 
 

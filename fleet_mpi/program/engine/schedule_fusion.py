@@ -5,8 +5,8 @@ the float32 arithmetic of their ops. What the one op computes is in ``ops/schedu
 """
 
 from fleet_mpi.program.graph.operator import SCOPE, Operator
-from fleet_mpi.program.ops.schedules import ONE, TWO
 from fleet_mpi.program.graph.program import outside_names
+from fleet_mpi.program.ops.schedules import ONE, TWO
 
 MARK = "learning_rate_decay"
 TYPES = {*ONE, *TWO, "fill_constant"}

@@ -4,6 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from fleet_mpi.program.graph.structures import flatten, map_structure
 from fleet_mpi.program.layers.beam_search import gather_tree
 from fleet_mpi.program.layers.comparison import equal, logical_not, logical_or
 from fleet_mpi.program.layers.decoding import Decoder
@@ -11,7 +12,6 @@ from fleet_mpi.program.layers.manipulation import expand, gather_nd, reshape, st
 from fleet_mpi.program.layers.math import cast, cumsum, elementwise_floordiv, elementwise_mod, elementwise_mul, scale
 from fleet_mpi.program.layers.nn import log_softmax
 from fleet_mpi.program.layers.tensor import assign, fill_constant_batch_size_like, ones_like, zeros_like
-from fleet_mpi.program.graph.structures import flatten, map_structure
 
 # As low as a score can be and still be added to others.
 NEVER = -1e9

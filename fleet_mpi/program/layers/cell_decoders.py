@@ -3,6 +3,8 @@
 from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.activation import log
 from fleet_mpi.program.layers.beam_search import beam_search, beam_search_decode
 from fleet_mpi.program.layers.comparison import is_empty, less_than
@@ -15,8 +17,6 @@ from fleet_mpi.program.layers.math import elementwise_add, increment
 from fleet_mpi.program.layers.sequence import lod_reset, sequence_expand
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_read, array_write
-from fleet_mpi.program.graph.program import default_main_program
-from fleet_mpi.program.graph.variable import Variable
 
 
 class _Decoder:

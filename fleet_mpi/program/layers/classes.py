@@ -4,10 +4,10 @@ import math
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.initializers import Constant, Normal
+from fleet_mpi.program.build.param_attr import ParamAttr, as_param_attr
 from fleet_mpi.program.layers import activation, functional_loss, functional_nn, given_weights, manipulation, nn
 from fleet_mpi.program.layers.functional_dropout import dropout
 from fleet_mpi.program.layers.layer import Layer
-from fleet_mpi.program.build.param_attr import ParamAttr, as_param_attr
 
 
 class Linear(Layer):

@@ -3,10 +3,10 @@
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.layers.sequence import sequence_pool
 from fleet_mpi.program.layers.single_op import single_op
-from fleet_mpi.program.build.param_attr import ParamAttr
 
 FIRST_SUMS = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4, "scale_w": 1.0, "bias": 0.0}
 

@@ -4,13 +4,13 @@ from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.layers.comparison import equal, logical_and, logical_not
-from fleet_mpi.program.layers.tensor import assign, fill_constant
 from fleet_mpi.program.engine.places import CPUPlace, CUDAPlace
 from fleet_mpi.program.graph.program import default_main_program, reads_from_outside, writes_to_outside
 from fleet_mpi.program.graph.structures import as_list
 from fleet_mpi.program.graph.types import is_float
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.layers.comparison import equal, logical_and, logical_not
+from fleet_mpi.program.layers.tensor import assign, fill_constant
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from collections import namedtuple
 
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.graph.structures import flatten, map_structure, pack_like
 from fleet_mpi.program.layers.beam_search import gather_tree
 from fleet_mpi.program.layers.comparison import equal, less_equal, logical_and, logical_not, logical_or
 from fleet_mpi.program.layers.control_flow import While
@@ -14,8 +16,6 @@ from fleet_mpi.program.layers.rnn_cells import batch_and_time_exchanged
 from fleet_mpi.program.layers.sampled_loss import sampling_id
 from fleet_mpi.program.layers.tensor import assign, fill_constant, zeros_like
 from fleet_mpi.program.layers.tensor_array import array_write, create_array, tensor_array_to_tensor
-from fleet_mpi.program.graph.program import default_main_program
-from fleet_mpi.program.graph.structures import flatten, map_structure, pack_like
 
 __all__ = ["Decoder", "BasicDecoder", "DecodeHelper", "TrainingHelper", "GreedyEmbeddingHelper", "SampleEmbeddingHelper",
            "dynamic_decode", "gather_tree"]

@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers import activation, comparison, manipulation, nn, reduction, tensor
 from fleet_mpi.program.layers.math import cast, elementwise_add, elementwise_mul, scale
 from fleet_mpi.program.layers.positions import multinomial
-from fleet_mpi.program.graph.variable import Variable
 
 
 class Distribution:

@@ -3,14 +3,14 @@
 from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers import lod_rank
 from fleet_mpi.program.layers.comparison import less_than
 from fleet_mpi.program.layers.control_flow import While
 from fleet_mpi.program.layers.math import increment
 from fleet_mpi.program.layers.tensor import fill_constant, fill_constant_batch_size_like
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array
-from fleet_mpi.program.graph.program import default_main_program
-from fleet_mpi.program.graph.variable import Variable
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.activation import square
 from fleet_mpi.program.layers.comparison import equal
 from fleet_mpi.program.layers.loss import softmax_with_cross_entropy
@@ -10,7 +11,6 @@ from fleet_mpi.program.layers.math import cast, elementwise_add, elementwise_div
 from fleet_mpi.program.layers.reduction import reduce_mean, reduce_sum
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.layers.tensor import zeros_like
-from fleet_mpi.program.graph.variable import Variable
 
 SHARE = 0.25  # of the penalty on lengths in npair_loss, as in the original
 

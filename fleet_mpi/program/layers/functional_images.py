@@ -1,7 +1,16 @@
 """Borders, sizes, similarities and norms of images under their 2.x names (``paddle.nn.functional``)."""
 
 from fleet_mpi.errors import NotBuilt, UsageError
-from fleet_mpi.program.layers import activation, functional_lines, images, manipulation, nn, normalization, reduction, tensor
+from fleet_mpi.program.layers import (
+    activation,
+    functional_lines,
+    images,
+    manipulation,
+    nn,
+    normalization,
+    reduction,
+    tensor,
+)
 from fleet_mpi.program.layers.math import clip, elementwise_div, elementwise_mul, pow, scale
 from fleet_mpi.program.layers.single_op import single_op
 

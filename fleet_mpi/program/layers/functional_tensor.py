@@ -1,9 +1,9 @@
 """Shapes, parts and places of variables with the argument lists of 2.x (``paddle.tensor``): ``x``, ``axis``, ``keepdim``."""
 
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers import manipulation, math, positions, tensor
 from fleet_mpi.program.ops.elementwise import stretched
-from fleet_mpi.program.graph.variable import Variable
 
 
 def cast(x, dtype):

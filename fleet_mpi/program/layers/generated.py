@@ -3,8 +3,8 @@
 import re
 
 from fleet_mpi.errors import UsageError, nearest
-from fleet_mpi.program.graph import registry
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph import registry
 
 
 def generate_layer_fn(op_type):

@@ -1,8 +1,8 @@
 """Layers that leave the program for the host: Print, py_func, Assert."""
 
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.ops.host_calls import number_of
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.ops.host_calls import number_of
 
 
 def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True, print_tensor_type=True,

@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.layers.control_flow import ConditionalBlock
 from fleet_mpi.program.layers.dynamic_rnn import around
 from fleet_mpi.program.layers.tensor import assign, fill_constant
-from fleet_mpi.program.graph.program import default_main_program
 
 
 def split_lod_tensor(input, mask, level=0):

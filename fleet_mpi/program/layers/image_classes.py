@@ -4,11 +4,11 @@ import math
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.build.initializers import Constant, Normal
+from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.layers import functional_images, functional_lines, functional_nn, images, nn
 from fleet_mpi.program.layers.classes import OfArguments
 from fleet_mpi.program.layers.layer import Layer
 from fleet_mpi.program.layers.single_op import single_op
-from fleet_mpi.program.build.param_attr import ParamAttr
 
 
 class Conv1D(Layer):

@@ -3,10 +3,10 @@
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.build.initializers import Normal
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.nn import per_dimension
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.layers.tensor import sizes_given
-from fleet_mpi.program.graph.variable import Variable
 
 
 def maxout(x, groups, name=None, axis=1):

@@ -7,9 +7,9 @@ program. It holds no values: those are in the scope.
 import re
 
 from fleet_mpi.errors import NotBuilt, UnknownName, UsageError, nearest
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.graph.variable import Parameter, Variable
 
 

@@ -1,8 +1,8 @@
 """Sequences cut into steps by a rank table, longest first, and put together again."""
 
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.graph.types import VarType
+from fleet_mpi.program.layers.single_op import single_op
 
 
 def _made(type, inputs, dtype, kind=VarType.LOD_TENSOR, attrs=None):

@@ -5,9 +5,9 @@ from fleet_mpi.program.build import (  # noqa: F401  (give variables operators a
     variable_methods,
 )
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.layers.activation import apply
 from fleet_mpi.program.graph.types import as_dtype
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.layers.activation import apply
 
 
 def _elementwise(name, sign):

@@ -1,8 +1,8 @@
 """Metrics as part of a program: they keep their state in persistable variables and are updated at every step."""
 
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.graph.types import VarType
 
 

@@ -1,10 +1,9 @@
 """Sums that the metrics of click models are made of, kept over all batches."""
 
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.layers.activation import abs as absolute
-from fleet_mpi.program.layers.activation import sigmoid, square
+from fleet_mpi.program.graph import unique_name
+from fleet_mpi.program.layers.activation import abs as absolute, sigmoid, square
 from fleet_mpi.program.layers.math import elementwise_sub
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.tensor import fill_constant_batch_size_like

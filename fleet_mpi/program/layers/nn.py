@@ -5,8 +5,8 @@ import math
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.initializers import Constant, Normal
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.layers.single_op import single_op
 
 
 def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,

@@ -5,10 +5,10 @@ import math
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.initializers import Constant, Normal
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.layers import activation
 from fleet_mpi.program.layers.nn import batch_norm
 from fleet_mpi.program.layers.single_op import single_op
-from fleet_mpi.program.build.param_attr import ParamAttr
 
 
 def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout="NCHW", name=None):

@@ -1,9 +1,9 @@
 """Layers that pick, place or compare parts: crops, scattered additions, masks, triangles, rows."""
 
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.layers.tensor import fill_constant, sizes_given
-from fleet_mpi.program.graph.variable import Variable
 
 
 def multiplex(inputs, index, name=None):

@@ -2,11 +2,11 @@
 
 import copy
 
+from fleet_mpi.program.build.param_attr import as_param_attr
 from fleet_mpi.program.layers import activation as activations
 from fleet_mpi.program.layers.layer import Layer
 from fleet_mpi.program.layers.manipulation import concat, split
 from fleet_mpi.program.layers.math import elementwise_add, matmul, scale
-from fleet_mpi.program.build.param_attr import as_param_attr
 
 
 def named_apart(attr, ending):

@@ -1,15 +1,14 @@
 """Cells, what a recurrent network does at one step, and ``rnn``, which runs a cell over sequences of equal length."""
 
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.graph.structures import flatten, is_nested, map_structure, pack_like
 from fleet_mpi.program.layers.manipulation import concat, slice, transpose
 from fleet_mpi.program.layers.math import elementwise_mul, scale
 from fleet_mpi.program.layers.recurrent_units import BasicGRUUnit, BasicLSTMUnit
 from fleet_mpi.program.layers.sequence import sequence_mask
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.layers.static_rnn import StaticRNN
-from fleet_mpi.program.layers.tensor import fill_constant_batch_size_like
-from fleet_mpi.program.layers.tensor import shape as shape_of
-from fleet_mpi.program.graph.structures import flatten, is_nested, map_structure, pack_like
+from fleet_mpi.program.layers.tensor import fill_constant_batch_size_like, shape as shape_of
 
 # Further than any sequence is long.
 END = 2 ** 31 - 1

@@ -5,11 +5,11 @@ import numpy as np
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.initializers import NumpyArray
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.layers.loss import softmax_with_cross_entropy
 from fleet_mpi.program.layers.manipulation import one_hot
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.ops.class_sampling import CUSTOM, LOG_UNIFORM, UNIFORM, alias_table
-from fleet_mpi.program.build.param_attr import ParamAttr
 
 SAMPLERS = {"uniform": UNIFORM, "log_uniform": LOG_UNIFORM, "custom_dist": CUSTOM}
 

@@ -1,13 +1,13 @@
 """Several recurrent layers, one or both directions, on top of each other: basic_gru, basic_lstm, lstm."""
 
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.graph.structures import flatten, pack_like
 from fleet_mpi.program.layers import activation
 from fleet_mpi.program.layers.manipulation import concat, reshape, slice, split, stack, unstack
 from fleet_mpi.program.layers.math import elementwise_add, matmul
 from fleet_mpi.program.layers.nn import dropout
 from fleet_mpi.program.layers.recurrent_units import named_apart
 from fleet_mpi.program.layers.rnn_cells import GRUCell, LSTMCell, RNNCell, rnn
-from fleet_mpi.program.graph.structures import flatten, pack_like
 
 
 def over_layers(cells, inputs, first=None, sequence_length=None, time_major=False, between=None):

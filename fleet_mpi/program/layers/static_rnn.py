@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.graph import unique_name
+from fleet_mpi.program.graph.program import reads_from_outside
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.control_flow import nested_block
 from fleet_mpi.program.layers.dynamic_rnn import around, require_outside
 from fleet_mpi.program.layers.tensor import fill_constant_batch_size_like
-from fleet_mpi.program.graph.program import reads_from_outside
-from fleet_mpi.program.graph.variable import Variable
 
 
 class StaticRNN:

@@ -1,7 +1,7 @@
 """``paddle.nn.SyncBatchNorm``: batch norm by the statistics of all workers' batches in a job of equal workers."""
 
-from fleet_mpi.program.layers.classes import _BatchNormBase
 from fleet_mpi.program.graph.sync_batch_norm import MARK
+from fleet_mpi.program.layers.classes import _BatchNormBase
 
 
 class SyncBatchNorm(_BatchNormBase):

@@ -5,10 +5,10 @@ import numpy as np
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.graph.types import as_dtype
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.layers.single_op import single_op
 
 
 def create_tensor(dtype, name=None, persistable=False):

@@ -1,9 +1,9 @@
 """Tensor arrays: lists of tensors that a loop writes and reads by position."""
 
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.layers.single_op import single_op
+from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.graph.types import VarType
+from fleet_mpi.program.layers.single_op import single_op
 
 
 def create_array(dtype):

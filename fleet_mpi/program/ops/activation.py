@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 from fleet_mpi.kernels.reference.activation import relu_backward, relu_backward_in_place
 from fleet_mpi.program.engine import formula as f
-from fleet_mpi.program.ops.elementwise import reducer
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import is_float
+from fleet_mpi.program.ops.elementwise import reducer
 
 # These make sense for whole numbers too.
 TAKES_INTEGERS = {"abs", "square", "sign", "pow"}

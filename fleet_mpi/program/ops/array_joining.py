@@ -3,9 +3,9 @@
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.program.ops.lod_rank import add_at
 from fleet_mpi.program.ops.tensor_array import infer_list_like_x
-from fleet_mpi.program.graph.registry import Meta, op
 
 
 @op("tensor_array_to_tensor", "X", "Out OutIndex", attrs={"axis": 1, "use_stack": False}, dynamic=True)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import random
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.drawing import drawn
 from fleet_mpi.program.ops.manipulation import product
-from fleet_mpi.program.graph.registry import op
 
 
 @op("shuffle_batch", "X Seed?", "Out ShuffleIdx SeedOut?", attrs={"startup_seed": 0, "seed": 0},

@@ -10,8 +10,8 @@ from bisect import bisect_right
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.program.graph import lod as lods
 from fleet_mpi.program.engine import lod_rows
+from fleet_mpi.program.graph import lod as lods
 from fleet_mpi.program.graph.registry import Meta, op
 
 TWO_LEVELS = ((), ())

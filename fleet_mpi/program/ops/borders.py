@@ -1,7 +1,7 @@
 """Borders of volumes: constant, reflected, replicated, or continued from the other side."""
 
-from fleet_mpi.program.ops.stretching import pad_grad, pad_run, set_with_lod, source_of
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.stretching import pad_grad, pad_run, set_with_lod, source_of
 
 MODES = {"constant": None, "reflect": "reflect", "replicate": "edge", "circular": "circular"}
 

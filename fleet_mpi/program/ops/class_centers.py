@@ -1,8 +1,8 @@
 """Center loss: the distance of features from the center of their class, which follows them."""
 
 from fleet_mpi.kernels.reference import rows as row_kernels
-from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.indexing import refuse_outside
 
 
 @op("center_loss", "X Label Centers CenterUpdateRate", "SampleCenterDiff Loss CentersOut",

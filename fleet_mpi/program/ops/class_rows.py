@@ -9,9 +9,9 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.kernels.reference import row_products as kernels
+from fleet_mpi.program.graph.registry import FORWARD
 from fleet_mpi.program.ops.embedding import fetch_call
 from fleet_mpi.program.ops.indexing import scatter_call
-from fleet_mpi.program.graph.registry import FORWARD
 
 ROWS = "Rows"
 REMOTE = {"is_sparse": False, "remote_prefetch": False, "table_names": [], "height_sections": [], "epmap": [],

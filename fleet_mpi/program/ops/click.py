@@ -4,8 +4,8 @@ import numpy as np
 
 from fleet_mpi.kernels.reference.xxhash import hash_rows
 from fleet_mpi.program.engine import lod_rows
-from fleet_mpi.program.ops.sequence import forward_meta, last_level
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.sequence import forward_meta, last_level
 
 STATISTICS = ("BatchSize", "BatchSum", "BatchSquareSum")
 NOT_SHOWN = 1e-7  # a slot whose first number is within this of 0 was not shown, as in the original

@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from fleet_mpi.program.ops.elementwise import infer_binary, operands
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.elementwise import infer_binary, operands
 
 COMPARISONS = {"less_than": "less", "less_equal": "less_equal", "greater_than": "greater",
                "greater_equal": "greater_equal", "equal": "equal", "not_equal": "not_equal"}

@@ -6,8 +6,7 @@ Data is [batch, channel, (depth,) height, width]; the layouts with the channel l
 import functools
 import math
 
-from fleet_mpi.kernels.reference import convolution as kernels
-from fleet_mpi.kernels.reference import summing
+from fleet_mpi.kernels.reference import convolution as kernels, summing
 from fleet_mpi.program.graph.registry import op
 
 ATTRS = {"strides": [1, 1], "paddings": [0, 0], "dilations": [1, 1], "groups": 1, "padding_algorithm": "EXPLICIT",

@@ -3,9 +3,9 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import crf as kernels
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.loss import as_rows
 from fleet_mpi.program.ops.sequence_spans import Spans, span_count
-from fleet_mpi.program.graph.registry import op
 
 
 def _infer_fits(k):

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from fleet_mpi.kernels.reference import ctc as kernels
-from fleet_mpi.kernels.reference import rows as row_kernels
+from fleet_mpi.kernels.reference import ctc as kernels, rows as row_kernels
 from fleet_mpi.program.engine import lod_rows
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.sequence import forward_meta, last_level
 from fleet_mpi.program.ops.sequence_spans import Spans, span_count
-from fleet_mpi.program.graph.registry import op
 
 
 @op("warpctc", "Logits Label LogitsLength? LabelLength?", "WarpCTCGrad Loss",

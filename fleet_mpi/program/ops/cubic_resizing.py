@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fleet_mpi.program.ops.sampling_grids import INTERPOLATION, Interpolation, spatial
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.sampling_grids import INTERPOLATION, Interpolation, spatial
 
 SHARPNESS = -0.75  # of Keys' cubic kernel, as in the original
 

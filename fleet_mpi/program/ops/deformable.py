@@ -1,8 +1,8 @@
 """Deformable convolution: each position of the filter reads the image where an offset says, and by a mask's weight."""
 
 from fleet_mpi.kernels.reference.convolution import out_extent
-from fleet_mpi.program.ops.sampling_grids import two_sides
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.sampling_grids import two_sides
 
 ATTRS = {"strides": [1, 1], "paddings": [0, 0], "dilations": [1, 1], "groups": 1, "deformable_groups": 1,
          "im2col_step": 64}

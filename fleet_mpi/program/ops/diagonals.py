@@ -1,7 +1,7 @@
 """Diagonals of matrices: taken out, put in, summed."""
 
-from fleet_mpi.program.ops.manipulation import axis_of
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.manipulation import axis_of
 
 
 def places(xp, rows, columns, offset):

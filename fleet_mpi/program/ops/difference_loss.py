@@ -1,7 +1,7 @@
 """Losses of the difference of two variables: Huber, smooth L1, ranking, divergence; and label smoothing."""
 
-from fleet_mpi.program.ops.loss import as_rows, infer_as
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.loss import as_rows, infer_as
 
 
 def opposite(k, first, second, write):

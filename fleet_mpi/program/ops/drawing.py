@@ -1,9 +1,9 @@
 """Ops that draw random numbers, each by counter from (seed, name of the output, run): see program/engine/randomness.py."""
 
 from fleet_mpi.kernels.reference import random
-from fleet_mpi.program.ops.filling import BATCH_SIZE_LIKE, SHAPE_VARIABLES, infer_batch_size_like, infer_filled
 from fleet_mpi.program.engine.randomness import op_stream
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.filling import BATCH_SIZE_LIKE, SHAPE_VARIABLES, infer_batch_size_like, infer_filled
 
 FILLED = {"shape": [], "dtype": "float32", "seed": 0}
 UNIFORM = {"min": -1.0, "max": 1.0}

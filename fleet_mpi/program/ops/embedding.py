@@ -6,9 +6,9 @@ With ``is_sparse`` the table's gradient is Rows: the ids, and the output's gradi
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.program.graph.registry import FORWARD, op
 from fleet_mpi.program.ops.indexing import gather_call, scatter_call
 from fleet_mpi.program.ops.manipulation import product
-from fleet_mpi.program.graph.registry import FORWARD, op
 
 LOOKUP = {"is_sparse": False, "is_distributed": False, "padding_idx": -1, "remote_prefetch": False,
           "entry": "none", "table_names": [], "height_sections": [], "epmap": [], "trainer_id": 0}

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from fleet_mpi.program.ops.manipulation import given_shape, product
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import as_dtype
+from fleet_mpi.program.ops.manipulation import given_shape, product
 
 SHAPE_VARIABLES = "ShapeTensor? ShapeTensorList*"
 

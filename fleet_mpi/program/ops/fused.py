@@ -2,9 +2,9 @@
 
 from fleet_mpi.kernels.reference import fused as kernels
 from fleet_mpi.kernels.reference.normalization import channel_view_shape
-from fleet_mpi.program.ops.elementwise import aligned, infer_binary, operands
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import is_float
+from fleet_mpi.program.ops.elementwise import aligned, infer_binary, operands
 
 
 @op("fused_elemwise_activation", "X Y", attrs={"axis": -1, "functor_list": ("relu", "elementwise_add")},

@@ -6,9 +6,9 @@ Groups are rows of the layer norm kernel; scale and bias, one number per channel
 import math
 
 from fleet_mpi.kernels.reference import normalization as kernels
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.elementwise import reducer
 from fleet_mpi.program.ops.normalization import channel_axis
-from fleet_mpi.program.graph.registry import op
 
 
 def check_scale(k, channels):

@@ -4,9 +4,9 @@ Columns of the input and the bias: update gate, reset gate, candidate. ``Weight`
 original's files, two matrices one behind the other in memory: [D, 2D] of the gates, [D, D] of the candidate.
 """
 
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.recurrent import Walk, activation, arrays_of
 from fleet_mpi.program.ops.sequence import forward_level, last_level
-from fleet_mpi.program.graph.registry import op
 
 
 def _check(k, size):

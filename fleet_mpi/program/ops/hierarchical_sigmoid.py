@@ -3,10 +3,9 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import rows as row_kernels
-from fleet_mpi.program.ops.class_rows import (REMOTE, ROWS, infer_grads, input_grad_call, logits_call,
-                                              weight_grad_call)
-from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.class_rows import REMOTE, ROWS, infer_grads, input_grad_call, logits_call, weight_grad_call
+from fleet_mpi.program.ops.indexing import refuse_outside
 
 LARGEST = 40.0  # as in the original: decisions are cut at this logit
 

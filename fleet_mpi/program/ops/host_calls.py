@@ -6,8 +6,8 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import ProgramError, UsageError
-from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.program.engine.scope import Tensor
+from fleet_mpi.program.graph.registry import Meta, op
 
 # Functions that py_func ops of this process call, by number; a program's attributes hold no functions.
 FUNCTIONS = []

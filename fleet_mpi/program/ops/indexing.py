@@ -4,9 +4,9 @@ import numpy as np
 
 from fleet_mpi.arrays import to_host
 from fleet_mpi.kernels.reference import rows
-from fleet_mpi.program.ops.manipulation import axis_of, given_shape, product
 from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.program.graph.types import as_dtype
+from fleet_mpi.program.ops.manipulation import axis_of, given_shape, product
 
 LIMITS = "StartsTensor? EndsTensor? StartsTensorList* EndsTensorList*"
 

@@ -1,9 +1,9 @@
 """The negative log likelihood of class numbers, from logarithms of probabilities."""
 
 from fleet_mpi.kernels.reference import rows
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.ops.manipulation import product
-from fleet_mpi.program.graph.registry import op
 
 
 @op("nll_loss", "X Label Weight?", "Out Total_weight", no_grad="Weight", grad_reads="Label Weight Total_weight",

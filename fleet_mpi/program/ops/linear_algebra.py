@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fleet_mpi.program.ops.manipulation import axis_of
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.manipulation import axis_of
 
 
 def infer_square(k, slot, out):

@@ -7,12 +7,12 @@ many steps there are depends on the batch, so programs with these ops are interp
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.program.graph import lod as lods
 from fleet_mpi.program.engine import lod_rows
+from fleet_mpi.program.engine.scope import Tensor
+from fleet_mpi.program.graph import lod as lods
+from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.program.ops.sequence import NO_LOD
 from fleet_mpi.program.ops.tensor_array import infer_like_x, infer_list_like_x, put_at, tensor_at
-from fleet_mpi.program.graph.registry import Meta, op
-from fleet_mpi.program.engine.scope import Tensor
 
 
 class RankTable:

@@ -1,8 +1,8 @@
 """Losses of probabilities, of single logits, and of differences, row by row or element by element."""
 
 from fleet_mpi.kernels.reference import loss as kernels
-from fleet_mpi.program.ops.softmax import infer_loss, refuse_label, same_shape
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.softmax import infer_loss, refuse_label, same_shape
 
 _LEAST = 1e-37  # stands for a probability of zero in divisions: the smallest power of ten float32 holds well
 

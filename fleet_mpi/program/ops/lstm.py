@@ -1,8 +1,8 @@
 """Long short-term memory: over whole sequences (``lstm``), and one step (``lstm_unit``)."""
 
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.recurrent import ACTIVATIONS, Walk, activation, arrays_of
 from fleet_mpi.program.ops.sequence import forward_level, last_level
-from fleet_mpi.program.graph.registry import op
 
 
 @op("lstm", "Input H0? C0? Weight Bias", "Hidden Cell BatchGate", grad_reads="H0 C0 Weight Bias Hidden Cell BatchGate",

@@ -1,8 +1,8 @@
 """Products of matrices."""
 
 from fleet_mpi.kernels.products import product, products
-from fleet_mpi.program.ops.elementwise import reducer, sequence, stretched
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.elementwise import reducer, sequence, stretched
 
 
 def rows_and_columns(shape, split):

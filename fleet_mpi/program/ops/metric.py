@@ -2,8 +2,8 @@
 
 from fleet_mpi.kernels.reference import metric as kernels
 from fleet_mpi.kernels.reference.rows import first_outside
-from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.indexing import refuse_outside
 
 
 @op("accuracy", "Out? Indices Label", "Accuracy Correct Total")

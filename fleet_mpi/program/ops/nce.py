@@ -3,11 +3,10 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import rows as row_kernels
-from fleet_mpi.program.ops.class_rows import (REMOTE, ROWS, infer_grads, input_grad_call, logits_call,
-                                              weight_grad_call)
+from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.class_rows import REMOTE, ROWS, infer_grads, input_grad_call, logits_call, weight_grad_call
 from fleet_mpi.program.ops.class_sampling import PROBABILITIES, sampler_of
 from fleet_mpi.program.ops.indexing import refuse_outside
-from fleet_mpi.program.graph.registry import op
 
 ATTRS = {"num_total_classes": 2, "num_neg_samples": 10, "sampler": 0, "seed": 0, "custom_neg_classes": [], **REMOTE}
 

@@ -4,10 +4,10 @@ How such a block is built, and which variables it takes and gives: program/build
 """
 
 from fleet_mpi import arrays
-from fleet_mpi.program.ops.combining import joined
-from fleet_mpi.program.ops.control_flow import holds
 from fleet_mpi.program.graph.registry import FORWARD, GRAD, Meta, NeedsValues, op
 from fleet_mpi.program.graph.types import VarType
+from fleet_mpi.program.ops.combining import joined
+from fleet_mpi.program.ops.control_flow import holds
 
 
 def body_block(k):

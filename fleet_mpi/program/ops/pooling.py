@@ -1,9 +1,16 @@
 """Maximum and average pooling over two or three spatial dimensions."""
 
 from fleet_mpi.kernels.reference import pooling as kernels
-from fleet_mpi.program.ops.convolution import (
-    chain, channel_first, channel_first_copy, is_channel_last, layout_of, numbers, padding_pairs)
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.convolution import (
+    chain,
+    channel_first,
+    channel_first_copy,
+    is_channel_last,
+    layout_of,
+    numbers,
+    padding_pairs,
+)
 
 ATTRS = {"pooling_type": "max", "ksize": [1, 1], "strides": [1, 1], "paddings": [0, 0], "global_pooling": False,
          "ceil_mode": False, "exclusive": True, "adaptive": False, "padding_algorithm": "EXPLICIT",

@@ -4,11 +4,18 @@ import numpy as np
 
 from fleet_mpi.arrays import Rows, to_host
 from fleet_mpi.kernels.reference import random, rows
-from fleet_mpi.program.ops.drawing import drawn
-from fleet_mpi.program.ops.indexing import (Unique, fold_index, folded, gather_call, put_found, refuse_outside,
-                                            scatter_call)
-from fleet_mpi.program.ops.manipulation import axis_of, product
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.drawing import drawn
+from fleet_mpi.program.ops.indexing import (
+    Unique,
+    fold_index,
+    folded,
+    gather_call,
+    put_found,
+    refuse_outside,
+    scatter_call,
+)
+from fleet_mpi.program.ops.manipulation import axis_of, product
 
 
 @op("scatter_nd_add", "X Index Updates", grad_reads="Index")

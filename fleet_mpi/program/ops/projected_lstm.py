@@ -1,9 +1,9 @@
 """Long short-term memory with a projection of the hidden state, which is what the next step gets (``lstmp``)."""
 
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.lstm import LstmCall
 from fleet_mpi.program.ops.recurrent import activation
 from fleet_mpi.program.ops.sequence import forward_level, last_level
-from fleet_mpi.program.graph.registry import op
 
 
 @op("lstmp", "Input H0? C0? Weight ProjWeight Bias", "Projection Cell BatchGate BatchHidden",

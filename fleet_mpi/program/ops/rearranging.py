@@ -1,10 +1,10 @@
 """Ops that move channels, pixels, time steps and parts of variables to other places."""
 
 from fleet_mpi.kernels.reference import random, rows
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.drawing import drawn
 from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.ops.manipulation import axis_of, given_shape, product
-from fleet_mpi.program.graph.registry import op
 
 
 def permuting(type, attrs):

@@ -7,9 +7,9 @@ How its gradient block is built: program/build/nested_gradients.py.
 
 from fleet_mpi import arrays
 from fleet_mpi.program.build.nested_gradients import BodyGradient
+from fleet_mpi.program.graph.registry import FORWARD, GRAD, Meta, NeedsValues, op
 from fleet_mpi.program.ops.control_flow import LEFT_FOR_GRADIENT, name_for_gradient
 from fleet_mpi.program.ops.nested_gradients import Kept, added
-from fleet_mpi.program.graph.registry import FORWARD, GRAD, Meta, NeedsValues, op
 
 # The variables of the body that the op fills and takes, as attributes.
 NAMES = {"step_inputs": [], "ex_states": [], "states": [], "step_outputs": []}

@@ -2,8 +2,8 @@
 
 from fleet_mpi.kernels.reference import row_conv as kernels
 from fleet_mpi.program.engine import lod_rows
-from fleet_mpi.program.ops.sequence import forward_meta
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.sequence import forward_meta
 
 
 @op("row_conv", "X Filter", grad_reads="X Filter")

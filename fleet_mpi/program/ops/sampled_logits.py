@@ -3,10 +3,10 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import random
-from fleet_mpi.program.ops.class_sampling import LogUniform
-from fleet_mpi.program.ops.drawing import drawn
 from fleet_mpi.program.engine.randomness import op_stream
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.class_sampling import LogUniform
+from fleet_mpi.program.ops.drawing import drawn
 
 FAR = 1e20  # taken from the logit of a drawn class that is one of the row's labels, as in the original
 

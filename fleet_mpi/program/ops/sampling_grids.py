@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fleet_mpi.program.ops.manipulation import given_shape
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.manipulation import given_shape
 
 
 @op("affine_grid", "Theta OutputShape?", "Output", attrs={"output_shape": [], "align_corners": True},

@@ -5,9 +5,9 @@ import math
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.engine import formula as f
-from fleet_mpi.program.ops.elementwise import sequence
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import as_dtype, is_float
+from fleet_mpi.program.ops.elementwise import sequence
 
 
 @op("scale", "X ScaleTensor?", attrs={"scale": 1.0, "bias": 0.0, "bias_after_scale": True},

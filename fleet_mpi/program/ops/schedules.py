@@ -9,8 +9,8 @@ import operator
 
 import numpy as np
 
-from fleet_mpi.program.ops.schedule_formula import Formula, number_module
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.schedule_formula import Formula, number_module
 
 # Functions of one value and of two, by op type; those given as a name differ between Python numbers and arrays.
 ONE = {"cast": None, "assign": None, "floor": "floor", "ceil": "ceil", "exp": "exp", "cos": "cos",

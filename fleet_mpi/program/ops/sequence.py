@@ -9,8 +9,8 @@ import numpy as np
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.kernels.reference import sequence as kernels
 from fleet_mpi.program.engine import lod_rows
-from fleet_mpi.program.ops.matrix import rows_and_columns
 from fleet_mpi.program.graph.registry import FORWARD, op
+from fleet_mpi.program.ops.matrix import rows_and_columns
 
 NO_LOD = ("is not a sequence: it has no LoD. Declare the data it comes from with lod_level=1 and feed a LoD "
           "tensor (create_lod_tensor, or lists of lists through a DataFeeder)")

@@ -1,11 +1,11 @@
 """Convolution along sequences: each row with its neighbours in the same sequence, times one matrix."""
 
 from fleet_mpi.errors import NotBuilt
-from fleet_mpi.kernels.reference import sequence as kernels
 from fleet_mpi.kernels.products import product
+from fleet_mpi.kernels.reference import sequence as kernels
 from fleet_mpi.program.engine import lod_rows
-from fleet_mpi.program.ops.sequence import forward_level, last_level
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.sequence import forward_level, last_level
 
 
 @op("sequence_conv", "X Filter PaddingData?", no_grad="PaddingData", grad_reads="X Filter",

@@ -4,8 +4,8 @@ import numpy as np
 
 from fleet_mpi.kernels.reference import sequence as kernels
 from fleet_mpi.program.engine import lod_rows
-from fleet_mpi.program.ops.sequence import forward_level, last_level, matrix, take_by
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.sequence import forward_level, last_level, matrix, take_by
 
 
 @op("sequence_enumerate", "X", attrs={"win_size": 1, "pad_value": 0})

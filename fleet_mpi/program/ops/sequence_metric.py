@@ -3,8 +3,8 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import sequence_metric as kernels
-from fleet_mpi.program.ops.sequence_spans import Spans, span_count
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.sequence_spans import Spans, span_count
 
 # The tags that mean begin, inside, end and single; -1 where a scheme has none.
 SCHEMES = {"IOB": (0, 1, -1, -1), "IOE": (-1, 0, 1, -1), "IOBES": (0, 1, 2, 3), "plain": (-1, -1, -1, -1)}

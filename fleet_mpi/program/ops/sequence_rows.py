@@ -4,8 +4,8 @@ import numpy as np
 
 from fleet_mpi.program.engine import lod_rows
 from fleet_mpi.program.graph.lod import row_offsets
-from fleet_mpi.program.ops.sequence import add_by, forward_level, forward_meta, last_level, matrix, take_by
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.sequence import add_by, forward_level, forward_meta, last_level, matrix, take_by
 
 
 @op("sequence_expand", "X Y", attrs={"ref_level": -1}, no_grad="Y")

@@ -4,9 +4,9 @@ import numpy as np
 
 from fleet_mpi.program.engine import lod_rows
 from fleet_mpi.program.graph.lod import from_offsets, problem
-from fleet_mpi.program.ops.sequence import add_by, forward_level, forward_meta, last_level, matrix, take_by
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import as_dtype
+from fleet_mpi.program.ops.sequence import add_by, forward_level, forward_meta, last_level, matrix, take_by
 
 
 @op("sequence_pad", "X PadValue", "Out Length", attrs={"padded_length": -1}, no_grad="PadValue")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from fleet_mpi.program.ops.manipulation import axis_of, given_shape
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import as_dtype
+from fleet_mpi.program.ops.manipulation import axis_of, given_shape
 
 
 class Extreme:

@@ -11,11 +11,10 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.kernels.reference import random, slots
-from fleet_mpi.program.ops.embedding import (fetch_call, ids_count, infer_table_grad, line_of, output_shape,
-                                             rows_grad)
-from fleet_mpi.program.ops.indexing import gather_call
 from fleet_mpi.program.engine.randomness import program_seed
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.embedding import fetch_call, ids_count, infer_table_grad, line_of, output_shape, rows_grad
+from fleet_mpi.program.ops.indexing import gather_call
 
 ATTRS = {"is_sparse": True, "is_distributed": True, "is_test": False, "padding_idx": None, "entry": "none",
          "init_type": "fill_constant", "init_from": 0.0, "init_to": 0.0, "init_seed": 0}

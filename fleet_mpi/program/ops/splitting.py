@@ -7,9 +7,9 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.program.engine import lod_rows
+from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.program.ops.lod_rank import rows_of
 from fleet_mpi.program.ops.tensor_array import infer_like_x
-from fleet_mpi.program.graph.registry import Meta, op
 
 
 def mask_of(k):

@@ -1,7 +1,7 @@
 """Ops that repeat or surround a variable: expand, tile, expand_as, pad, pad2d."""
 
-from fleet_mpi.program.ops.manipulation import given_shape
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.manipulation import given_shape
 
 
 def times(k, shape, counts):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.program.engine.scope import Tensor
+from fleet_mpi.program.graph.registry import Meta, op
 
 
 def position(k):

@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.graph import unique_name
-from fleet_mpi.program.ops.averaging import COUNTS, SUMS
-from fleet_mpi.program.optimizers.base import persistable
 from fleet_mpi.program.graph.program import Program, default_main_program
 from fleet_mpi.program.graph.unique_name import name_scope
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.ops.averaging import COUNTS, SUMS
+from fleet_mpi.program.optimizers.base import persistable
 
 
 class Average:

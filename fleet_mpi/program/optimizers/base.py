@@ -9,16 +9,15 @@ clipping, regularisation, one update op each. All these ops carry the role Optim
 from contextlib import contextmanager
 
 from fleet_mpi.errors import NotBuilt, UsageError, nearest
-from fleet_mpi.program.graph import program as programs
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.build.clip import GradientClip, append_gradient_clip_ops
 from fleet_mpi.program.build.initializers import Constant
-from fleet_mpi.program.optimizers.learning_rate import LearningRate
-from fleet_mpi.program.ops.optimize import attributes, out_slot, tensor_slot, variable_settings
 from fleet_mpi.program.build.regularizers import append_regularization_ops
+from fleet_mpi.program.graph import program as programs, unique_name
 from fleet_mpi.program.graph.unique_name import name_scope
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.ops.optimize import attributes, out_slot, tensor_slot, variable_settings
+from fleet_mpi.program.optimizers.learning_rate import LearningRate
 from fleet_mpi.update_rules import BETA_POWERS, RULES
 
 

@@ -8,8 +8,8 @@ import math
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.clip import ClipByNorm
-from fleet_mpi.program.optimizers.base import Optimizer
 from fleet_mpi.program.graph.types import VarType
+from fleet_mpi.program.optimizers.base import Optimizer
 from fleet_mpi.update_rules import DGC_SMALLEST, RULES
 
 

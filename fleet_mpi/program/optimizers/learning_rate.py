@@ -6,13 +6,12 @@ written into the variable before every run.
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.graph import program as programs
-from fleet_mpi.program.engine import scope as scopes
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.initializers import Constant
-from fleet_mpi.program.optimizers.lr import LRScheduler, checked_rate
+from fleet_mpi.program.engine import scope as scopes
+from fleet_mpi.program.graph import program as programs, unique_name
 from fleet_mpi.program.graph.unique_name import name_scope
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.optimizers.lr import LRScheduler, checked_rate
 
 
 class LearningRate:

@@ -5,8 +5,8 @@ effect: float32 is the precision on a CPU.
 """
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.optimizers import base, plain
 from fleet_mpi.program.build.regularizers import L2Decay, Regularizer
+from fleet_mpi.program.optimizers import base, plain
 
 
 def as_regularizer(weight_decay):

@@ -5,8 +5,8 @@ Each is also known with the suffix ``Optimizer``. The formulas are in ``update_r
 
 from fleet_mpi.kernels.reference.random import key_of
 from fleet_mpi.program.build.clip import ClipGradByNorm
-from fleet_mpi.program.optimizers.base import Optimizer
 from fleet_mpi.program.build.regularizers import L2Decay
+from fleet_mpi.program.optimizers.base import Optimizer
 
 
 class SGD(Optimizer):

@@ -4,14 +4,14 @@ The averages of parameters (``averages``) can be had from here too; loss scaling
 """
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.backward import append_backward
-from fleet_mpi.program.layers.control_flow import ConditionalBlock
-from fleet_mpi.program.optimizers.averages import ExponentialMovingAverage, ModelAverage  # noqa: F401
-from fleet_mpi.program.optimizers.base import persistable, programs_of
+from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.graph.unique_name import name_scope
+from fleet_mpi.program.layers.control_flow import ConditionalBlock
+from fleet_mpi.program.optimizers.averages import ExponentialMovingAverage, ModelAverage  # noqa: F401
+from fleet_mpi.program.optimizers.base import persistable, programs_of
 
 
 class Wrapper:

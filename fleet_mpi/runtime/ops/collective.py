@@ -4,9 +4,9 @@
 others of a list of ops are there to be read.
 """
 
-from fleet_mpi.runtime import collective_sessions as sessions
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.graph.registry import Meta, op
+from fleet_mpi.runtime import collective_sessions as sessions
 
 
 def as_they_were(k):

@@ -7,11 +7,11 @@ by hand are gradients or metrics. One process alone uses ``program/layers/collec
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.ranks import cluster
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.layer_helper import LayerHelper
-from fleet_mpi.program.layers import collective as alone
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.layers import collective as alone
+from fleet_mpi.ranks import cluster
 
 _PRODUCT = "prod"  # the one that the job's all_reduce does not know
 

@@ -6,9 +6,9 @@ ordinary lookup's, which needs ids and the rows' gradient only.
 
 import numpy as np
 
-from fleet_mpi.runtime import sessions
 from fleet_mpi.arrays import to_host
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.runtime import sessions
 
 
 @op("distributed_lookup_table", "Ids*", "Outputs*",

@@ -5,11 +5,11 @@ the flat array already; the barriers and the ops that split are there to be read
 whole life.
 """
 
-from fleet_mpi.runtime.ops import lookup as _lookup  # noqa: F401  (enters its op)
-from fleet_mpi.runtime import sessions
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.runtime import sessions
+from fleet_mpi.runtime.ops import lookup as _lookup  # noqa: F401  (enters its op)
 from fleet_mpi.transpile.distribution import Distribution
 
 Distribution.connect = staticmethod(sessions.connect)

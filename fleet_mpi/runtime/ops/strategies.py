@@ -9,11 +9,11 @@ from fleet_mpi import arrays
 from fleet_mpi.collective import local_sgd
 from fleet_mpi.collective.batch_statistics import added, joined
 from fleet_mpi.collective.deep_compression import shared_step
-from fleet_mpi.runtime.ops.collective import the_session
 from fleet_mpi.kernels.reference import normalization as kernels
+from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops import normalization
 from fleet_mpi.program.ops.optimize import attributes, infer_update, out_slot, settings_of
-from fleet_mpi.program.graph.registry import op
+from fleet_mpi.runtime.ops.collective import the_session
 from fleet_mpi.update_rules import RULES
 
 DGC = RULES["dgc_momentum"]

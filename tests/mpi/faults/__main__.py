@@ -16,7 +16,6 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[2])]
 from faults import report  # noqa: E402
 from faults.run import run  # noqa: E402
 from faults.trial import AXES, draw  # noqa: E402
-
 from fleet_mpi.launch.mpirun import find_mpirun  # noqa: E402
 
 

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from jobs import ROOT, clean_environment
+
 from faults import naming, traces
 from faults.expected import IF_KNOWN, NOBODY, ROLE, expected, optional_name
 from faults.trial import COLLECTIVE
-from jobs import ROOT, clean_environment
-
 from fleet_mpi.launch.mpirun import environment, find_mpirun, options
 
 HERE = Path(__file__).resolve().parent

@@ -29,9 +29,9 @@ import numpy as np  # noqa: E402
 
 import fleet_mpi.paddle as paddle  # noqa: E402
 from fleet_mpi import fluid, settings  # noqa: E402
-from fleet_mpi.ranks import cluster  # noqa: E402
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as served  # noqa: E402
 from fleet_mpi.paddle.distributed import fleet as equals  # noqa: E402
+from fleet_mpi.ranks import cluster  # noqa: E402
 
 SAMPLES = []
 

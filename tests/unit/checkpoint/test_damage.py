@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from fleet_mpi.arrays import Rows
 from fleet_mpi.checkpoint import manifest, objects, transaction
 from fleet_mpi.checkpoint.inference_model import load_inference_model, save_inference_model
 from fleet_mpi.checkpoint.replacing import replacing
@@ -16,13 +17,12 @@ from fleet_mpi.checkpoint.tensor_file import read_rows, read_tensor, write_rows,
 from fleet_mpi.checkpoint.transaction import saving_into
 from fleet_mpi.checkpoint.variables import load_persistables, load_vars, save_persistables, save_vars
 from fleet_mpi.checkpoint.versions import save as save_version
-from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, EnvironmentProblem, StorageProblem, UsageError
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import Program, default_main_program
+from fleet_mpi.program.graph.serialize import MAGIC, VERSION
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
-from fleet_mpi.program.graph.program import Program, default_main_program
-from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.serialize import MAGIC, VERSION
 
 
 def with_variables(*names):

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from building import from_scratch
 
-from fleet_mpi.runtime.ops import (  # noqa: F401  (enters the ops of a worker's program)
-    parameter_server as distributed_ops,
-)
 from fleet_mpi import fluid
-from fleet_mpi.runtime import sessions
 from fleet_mpi.checkpoint import distributed, manifest, variables
-from fleet_mpi.checkpoint.inference_model import load_inference_model
 from fleet_mpi.checkpoint.block_values import BlockValues
+from fleet_mpi.checkpoint.inference_model import load_inference_model
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.errors import CheckpointDamaged, UsageError
 from fleet_mpi.parameter_server.kept import Contents
 from fleet_mpi.parameter_server.whole import Whole
-from fleet_mpi.program.graph.program import prune
 from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.graph.program import prune
+from fleet_mpi.runtime import sessions
+from fleet_mpi.runtime.ops import (  # noqa: F401  (enters the ops of a worker's program)
+    parameter_server as distributed_ops,
+)
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 from fleet_mpi.transpile.distributing import distribute, rewrite
 

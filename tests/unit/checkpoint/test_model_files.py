@@ -5,12 +5,12 @@ import pytest
 from fleet_mpi.checkpoint.model_files import load, save
 from fleet_mpi.errors import CheckpointMissing, NotBuilt, UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.graph.program import Program, default_main_program, default_startup_program
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import Adam
-from fleet_mpi.program.graph.program import Program, default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 
 
 def network(trained):

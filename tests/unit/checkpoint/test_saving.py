@@ -7,11 +7,11 @@ import pytest
 from building import from_scratch
 
 from fleet_mpi import fluid
-from fleet_mpi.runtime import sessions
 from fleet_mpi.checkpoint import manifest
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
+from fleet_mpi.runtime import sessions
 
 FEED = {"x": np.linspace(-1, 1, 24, dtype="float32").reshape(4, 6), "y": np.ones((4, 1), "float32")}
 

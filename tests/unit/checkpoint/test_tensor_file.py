@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fleet_mpi.arrays import Rows
-from fleet_mpi.checkpoint.tensor_file import (
-    read_rows, read_tensor, read_tensors, write_rows, write_tensor)
+from fleet_mpi.checkpoint.tensor_file import read_rows, read_tensor, read_tensors, write_rows, write_tensor
 from fleet_mpi.errors import CheckpointDamaged, UsageError
 
 DTYPES = ("bool", "int16", "int32", "int64", "float16", "float32", "float64", "uint8", "int8")

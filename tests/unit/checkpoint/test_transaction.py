@@ -15,12 +15,12 @@ from fleet_mpi.checkpoint.transaction import part_folder, saving_into
 from fleet_mpi.checkpoint.variables import load_persistables, load_vars, save_persistables, save_vars
 from fleet_mpi.errors import CheckpointDamaged, Stalled
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import Momentum
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 
 class Network:

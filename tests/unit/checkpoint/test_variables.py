@@ -13,11 +13,11 @@ from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.checkpoint.variables import load_params, load_persistables, load_vars, save_params, save_persistables
 from fleet_mpi.errors import CheckpointDamaged, UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import sparse_embedding
-from fleet_mpi.program.graph.program import Program
-from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 
 import fleet_mpi.fluid as fluid
 from fleet_mpi.collective.buckets import MEGABYTE, Bucket, FlatGradients, Gradient, fuse, size_of

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
+from hypothesis import given, settings, strategies as some
 from reducing import in_rank_order, network_of, parts_of, reduced
 
 from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of

@@ -6,10 +6,9 @@ from collective_networks import batches, wide
 from collective_workers import Replay, build, in_rank_order, same, strategy, train
 
 from fleet_mpi import update_rules
-from fleet_mpi.collective import exact
-from fleet_mpi.collective.gathering import Channel
-from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.build.regularizers import L2Decay
+from fleet_mpi.program.optimizers.plain import Momentum
+from fleet_mpi.ranks.channels import Channel
 
 RATE, MU = np.array([0.05], "float32"), 0.9
 BIG = "fc_0.w_0"
@@ -78,7 +77,7 @@ def test_pairs_of_number_and_index_are_sent_instead_of_gradients():
     lengths, pairs = 2 * 8, int(6 * 4096 * (1 - 0.99)) * (4 + 4)
     assert sum(size for channel, size in sizes if channel == Channel.GATHERED) == 3 * 2 * (lengths + pairs)
     # The buckets of the others: 8193 numbers, there and back.
-    assert sum(size for channel, size in sizes if channel in (exact.Channel.PART, exact.Channel.SUM)) < 3 * 2 * 4 * 8400
+    assert sum(size for channel, size in sizes if channel in (Channel.PART, Channel.SUM)) < 3 * 2 * 4 * 8400
 
 
 def test_only_long_float32_parameters_are_compressed():

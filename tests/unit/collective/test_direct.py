@@ -5,8 +5,9 @@ import pytest
 from reducing import in_rank_order, network_of, parts_of, reduced
 
 from fleet_mpi.collective import exact
-from fleet_mpi.collective.direct import Channel, DirectAllReduce
+from fleet_mpi.collective.direct import DirectAllReduce
 from fleet_mpi.collective.exact import ExactAllReduce, add_in_order
+from fleet_mpi.ranks.channels import Channel
 
 
 def direct_reducers(ranks):

@@ -4,12 +4,12 @@ import hashlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
+from hypothesis import given, settings, strategies as some
 from reducing import in_rank_order, network_of, parts_of, reduced
 
 from fleet_mpi.collective import exact
-from fleet_mpi.collective.exact import Channel, ExactAllReduce, add_in_order
+from fleet_mpi.collective.exact import ExactAllReduce, add_in_order
+from fleet_mpi.ranks.channels import Channel
 
 
 def exact_reducers(ranks, chunk=exact.CHUNK, longest_short=0):

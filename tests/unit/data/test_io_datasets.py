@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from fleet_mpi import settings
-from fleet_mpi.data.io_datasets import (ChainDataset, ComposeDataset, ConcatDataset, Dataset, IterableDataset, Subset,
-                                        TensorDataset, random_split)
+from fleet_mpi.data.io_datasets import (
+    ChainDataset,
+    ComposeDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 from fleet_mpi.errors import UsageError
 
 

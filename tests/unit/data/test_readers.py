@@ -5,8 +5,7 @@ import threading
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet_mpi import settings
 from fleet_mpi.data import readers

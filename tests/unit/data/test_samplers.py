@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import settings
-from fleet_mpi.data.samplers import (BatchSampler, RandomSampler, Sampler, SequenceSampler, WeightedRandomSampler)
+from fleet_mpi.data.samplers import BatchSampler, RandomSampler, Sampler, SequenceSampler, WeightedRandomSampler
 from fleet_mpi.errors import UsageError
 
 TEN = list(range(10))

@@ -3,8 +3,8 @@
 import random
 
 from fleet_mpi import settings
-from fleet_mpi.ranks import cluster
 from fleet_mpi.data.seeding import random_of_pass
+from fleet_mpi.ranks import cluster
 
 
 def test_without_a_seed_it_is_pythons_own_module():

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet_mpi.data import slots as module
 from fleet_mpi.data.slots import Records, batches_of, parse, slots_of

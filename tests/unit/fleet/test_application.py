@@ -7,17 +7,17 @@ from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import application, collective_strategy
 from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.fleet.without_effect import REFUSED
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.amp import OptimizerWithMixedPrecision
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph import unique_name
+from fleet_mpi.program.graph.program import Program, default_main_program, default_startup_program, program_guard
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers import paddle2
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Lamb, LarsMomentum, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
-from fleet_mpi.program.graph.program import Program, default_main_program, default_startup_program, program_guard
-from fleet_mpi.program.engine.scope import global_scope
 
 
 def strategy(**switches):

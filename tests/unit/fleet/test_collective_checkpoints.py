@@ -14,8 +14,8 @@ from fleet_mpi.fleet.collective_checkpoints import TrainStatus
 from fleet_mpi.fleet.facade import CollectiveFleet
 from fleet_mpi.fleet.role_makers import UserDefinedCollectiveRoleMaker
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.optimizers.plain import Momentum
 
 NAMES = [f"__paddle_fleet_checkpoint__.{number}" for number in range(4)]
 

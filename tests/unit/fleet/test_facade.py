@@ -5,15 +5,21 @@ import pytest
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet.collective_strategy import DistributedStrategy
-from fleet_mpi.fleet.facade import (CollectiveFleet, CollectiveOptimizer, Mode, TranspilerFleet,
-                                    collective_fleet, file_shard)
+from fleet_mpi.fleet.facade import (
+    CollectiveFleet,
+    CollectiveOptimizer,
+    Mode,
+    TranspilerFleet,
+    collective_fleet,
+    file_shard,
+)
 from fleet_mpi.fleet.pslib import PSLibFleet
 from fleet_mpi.fleet.role_makers import Role, UserDefinedCollectiveRoleMaker, UserDefinedRoleMaker
 from fleet_mpi.fleet.transpiler_strategies import StrategyFactory
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.optimizers.plain import SGD, Adam
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.optimizers.plain import SGD, Adam
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 
 KINDS = pytest.mark.parametrize("kind", (TranspilerFleet, CollectiveFleet, PSLibFleet))

@@ -8,11 +8,11 @@ from fleet_mpi.fleet import inference
 from fleet_mpi.fleet.inference import DistributedInfer
 from fleet_mpi.fleet.paddle2 import Fleet2
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 
 
 @pytest.fixture

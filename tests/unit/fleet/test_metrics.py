@@ -6,8 +6,8 @@ import pytest
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import metrics
 from fleet_mpi.fleet.paddle2 import Fleet2
-from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.engine.scope import Scope, global_scope
+from fleet_mpi.program.graph.program import default_main_program
 
 
 class TwoWorkers:

@@ -2,15 +2,14 @@
 
 import pytest
 from collective_networks import batches, line
-from collective_workers import build, same, strategy
-from collective_workers import train as train_workers
+from collective_workers import build, same, strategy, train as train_workers
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.facade import CollectiveFleet, TranspilerFleet
 from fleet_mpi.fleet.optimizer import FP16AllReduceOptimizer
 from fleet_mpi.fleet.transpiler_strategies import StrategyFactory
-from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 
 

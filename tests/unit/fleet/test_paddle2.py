@@ -8,9 +8,9 @@ from fleet_mpi.fleet.paddle2 import Fleet2
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
 from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.optimizers.paddle2 import SGD, Momentum
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.optimizers.paddle2 import SGD, Momentum
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import pytest
 
 from fleet_mpi import settings
-from fleet_mpi.ranks import cluster
 from fleet_mpi.fleet import parallel_env
 from fleet_mpi.fleet.paddle2 import Fleet2
+from fleet_mpi.ranks import cluster
 from fleet_mpi.ranks.roster import Member
 
 

@@ -13,9 +13,9 @@ from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.fleet import preemption
 from fleet_mpi.fleet.preemption import Preemption
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.optimizers.plain import Adam
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.engine.scope import Scope, scope_guard
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.optimizers.plain import Adam
 from fleet_mpi.ranks import ending
 
 STEPS = 12

@@ -5,14 +5,22 @@ import random
 import numpy as np
 import pytest
 
-from fleet_mpi.ranks import cluster
-from fleet_mpi.ranks.cluster import Cluster, Member, World
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet.facade import TranspilerFleet
 from fleet_mpi.fleet.paddle2 import Fleet2
-from fleet_mpi.fleet.role_makers import (GeneralRoleMaker, MPISymetricRoleMaker, MPISymmetricRoleMaker,
-                                         PaddleCloudRoleMaker, Role, UserDefinedCollectiveRoleMaker, UserDefinedRoleMaker,
-                                         UserDefinedRoleMaker2, roles_for)
+from fleet_mpi.fleet.role_makers import (
+    GeneralRoleMaker,
+    MPISymetricRoleMaker,
+    MPISymmetricRoleMaker,
+    PaddleCloudRoleMaker,
+    Role,
+    UserDefinedCollectiveRoleMaker,
+    UserDefinedRoleMaker,
+    UserDefinedRoleMaker2,
+    roles_for,
+)
+from fleet_mpi.ranks import cluster
+from fleet_mpi.ranks.cluster import Cluster, Member, World
 
 SERVERS = ["127.0.0.1:6001", "127.0.0.1:6002"]
 

@@ -3,8 +3,14 @@
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.fleet.transpiler_strategies import (AsyncStrategy, GeoStrategy, HalfAsyncStrategy, StrategyFactory,
-                                                   SyncStrategy, TrainerRuntimeConfig)
+from fleet_mpi.fleet.transpiler_strategies import (
+    AsyncStrategy,
+    GeoStrategy,
+    HalfAsyncStrategy,
+    StrategyFactory,
+    SyncStrategy,
+    TrainerRuntimeConfig,
+)
 from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 

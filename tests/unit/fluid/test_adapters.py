@@ -3,7 +3,6 @@
 import io
 import logging
 
-
 from fleet_mpi import fluid
 
 

@@ -25,8 +25,8 @@ from fleet_mpi.kernels.cuda import (
     unscaling as cuda_unscaling,
     update as cuda_update,
 )
-from fleet_mpi.kernels.reference import rank_sums, unscaling, update
 from fleet_mpi.kernels.cuda.compiling import complete
+from fleet_mpi.kernels.reference import rank_sums, unscaling, update
 from fleet_mpi.testing import DeviceArray, device
 
 HERE = pathlib.Path(__file__).parent

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.kernels.numba.elementary import exp_of_negative, log_of_normal
 from fleet_mpi.kernels.numba.compiling import compiled
+from fleet_mpi.kernels.numba.elementary import exp_of_negative, log_of_normal
 
 
 @compiled

@@ -1,8 +1,7 @@
 """Slots of growing tables: every id keeps one slot, given away in order of first use."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.kernels.reference import slots
 

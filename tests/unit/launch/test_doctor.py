@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet_mpi.launch import doctor, doctor_machine as machine
-from fleet_mpi.launch import doctor_checks as checks
+from fleet_mpi.launch import doctor, doctor_checks as checks, doctor_machine as machine
 from fleet_mpi.launch.doctor_checks import FAIL, OK, WARN, Case
 from fleet_mpi.launch.doctor_launcher import Launcher
 from fleet_mpi.launch.doctor_listening import Heard

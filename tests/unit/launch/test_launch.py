@@ -12,7 +12,6 @@ from fleet_mpi.launch import log_folder, main, notes, starting
 from fleet_mpi.launch.mpirun import MPICH, Launcher
 from fleet_mpi.launch.running import Ending
 
-
 ROOT = Path(__file__).parents[3]
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from fleet_mpi.launch import notes, watched
 
-
 HOST = os.uname().nodename
 
 

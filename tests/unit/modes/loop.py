@@ -33,9 +33,9 @@ class Loop:
                                 ("rate",), tuple(row_tables))
         ranks = list(range(servers)), list(range(servers, servers + workers))
         self.servers = [Server(self.network.transport(i), i, ranks[1], ranks[0], described,
-                               modes.server_half(mode, options, workers), name_of=f"rank {{}}".format,
+                               modes.server_half(mode, options, workers), name_of="rank {}".format,
                                before_update=before_update, largest=largest) for i in ranks[0]]
-        self.clients = [Client(self.network.transport(rank), i, ranks[0], described, f"rank {{}}".format, largest)
+        self.clients = [Client(self.network.transport(rank), i, ranks[0], described, "rank {}".format, largest)
                         for i, rank in enumerate(ranks[1])]
         self.halves = [modes.worker_half(mode, client, options, workers) for client in self.clients]
         for client in self.clients:

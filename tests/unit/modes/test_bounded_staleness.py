@@ -4,9 +4,7 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 from loop import LeastSquares, Loop
 
 from fleet_mpi import notices, settings

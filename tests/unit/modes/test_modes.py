@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 from loop import LeastSquares, Loop
 
 from fleet_mpi import modes, settings
@@ -12,8 +10,8 @@ from fleet_mpi.errors import Stalled, UsageError
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
-from fleet_mpi.wire.protocol import Channel
 
 APART = dict(independent_recv_thread=True, thread_pool_size=2, max_merge_var_num=3, send_wait_times=0)
 EVERY = (("sync", {}), ("async", {}), ("async", APART), ("half_async", {"max_merge_var_num": 2}),

@@ -105,7 +105,6 @@ CASES = {
     "arange": (lambda x, y: paddle.arange(5), lambda x, y: np.arange(5)),
     "arange by steps": (lambda x, y: paddle.arange(1.0, 2.0, 0.25), lambda x, y: np.arange(1, 2, 0.25, "float32")),
     "eye": (lambda x, y: paddle.eye(2, 3), lambda x, y: np.eye(2, 3, dtype="float32")),
-    "linspace": (lambda x, y: paddle.linspace(0, 1, 5), lambda x, y: np.linspace(0, 1, 5, dtype="float32")),
     "assign": (lambda x, y: paddle.assign(np.array([[1, 2]])), lambda x, y: np.array([[1, 2]])),
     "shape": (lambda x, y: paddle.shape(x), lambda x, y: np.array(x.shape, "int32")),
     "numel": (lambda x, y: paddle.numel(x), lambda x, y: np.array([x.size])),

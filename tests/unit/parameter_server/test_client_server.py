@@ -4,8 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from loopback_job import ApplyAlone, Job
 
 from fleet_mpi.errors import Diverged, FleetError, PeerLost, Stalled, UsageError
@@ -13,8 +12,9 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
-from fleet_mpi.wire.protocol import Channel, Header, Kind
+from fleet_mpi.wire.protocol import Header, Kind
 
 SMALL = [Variable("x", (4, 5)), Variable("y", (3,))]
 SGD = recipe("sgd", "lr")

@@ -6,10 +6,11 @@ import pytest
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import exchange, messages
 from fleet_mpi.parameter_server.exchange import Exchange
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.update_rules import square_nodes, square_sum
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.loopback import Network
-from fleet_mpi.wire.protocol import Channel, Header, Kind
+from fleet_mpi.wire.protocol import Header, Kind
 
 
 def pair():

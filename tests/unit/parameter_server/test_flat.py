@@ -4,11 +4,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fleet_mpi.arrays import ALIGNMENT_BYTES as ALIGNMENT
-from fleet_mpi.arrays import aligned
+from fleet_mpi.arrays import ALIGNMENT_BYTES as ALIGNMENT, aligned
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.wire import protocol

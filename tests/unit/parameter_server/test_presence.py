@@ -5,9 +5,9 @@ import pytest
 
 from fleet_mpi.errors import PeerLost, Stalled
 from fleet_mpi.parameter_server import presence
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import waiting
 from fleet_mpi.wire.loopback import Network
-from fleet_mpi.wire.protocol import Channel
 
 NAMES = ["server 0", "server 1", "worker 0", "worker 1"].__getitem__
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rows_job import TABLES, RowsJob, drawn_gradients, first_values, one_table, rows_of
 
 from fleet_mpi.arrays import Rows
@@ -12,8 +11,8 @@ from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.row_routes import Route
 from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.placement import Variable, place
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
-from fleet_mpi.wire.protocol import Channel
 
 
 @pytest.mark.parametrize("wrong", (50, -1, 2 ** 40))

@@ -9,7 +9,8 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, recipe
 from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.placement import Shard
-from fleet_mpi.wire.protocol import Channel, Header, Kind
+from fleet_mpi.ranks.channels import Channel
+from fleet_mpi.wire.protocol import Header, Kind
 
 RECIPES = {
     "sgd": recipe("sgd", "lr"),

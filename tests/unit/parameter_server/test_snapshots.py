@@ -5,8 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from loopback_job import ApplyAlone, Job
 
 from fleet_mpi.errors import PeerLost, UsageError
@@ -14,8 +13,9 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
+from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
-from fleet_mpi.wire.protocol import Channel, Header, Kind
+from fleet_mpi.wire.protocol import Header, Kind
 
 ONES = [Variable("x", (40, 5)), Variable("y", (30,)), Variable("z", (3, 5))]
 SGD = recipe("sgd", "lr")

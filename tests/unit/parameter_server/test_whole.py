@@ -8,7 +8,7 @@ from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
-from fleet_mpi.wire.protocol import Channel
+from fleet_mpi.ranks.channels import Channel
 
 CUTS = [(1, "RoundRobin", True), (3, "HashName", True), (4, "RoundRobin", False), (9, "Balanced", True)]
 

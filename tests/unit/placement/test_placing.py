@@ -10,8 +10,19 @@ import pytest
 from hypothesis import strategies as st
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.placement import (Balanced, HashName, Placement, PSDispatcher, RoundRobin, Shard, Variable, dispatch,
-                                 hashing, place, split)
+from fleet_mpi.placement import (
+    Balanced,
+    HashName,
+    Placement,
+    PSDispatcher,
+    RoundRobin,
+    Shard,
+    Variable,
+    dispatch,
+    hashing,
+    place,
+    split,
+)
 
 VECTORS = json.loads((Path(__file__).parents[2] / "data" / "slicing.json").read_text())["vectors"]
 METHODS = ("RoundRobin", "HashName", "Balanced")

@@ -3,8 +3,8 @@
 import numpy as np
 
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import Program, program_guard
 
 A = np.array([[1.5, -2.0, 3.0], [0.5, 4.0, -1.0]], np.float32)
 B = np.array([[2.0, 3.0, -1.0], [1.0, 0.5, 2.0]], np.float32)

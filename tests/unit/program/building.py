@@ -4,9 +4,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.graph.program import Program, default_main_program, program_guard
-from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 
 
 @contextmanager

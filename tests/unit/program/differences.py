@@ -4,8 +4,8 @@ import numpy as np
 
 from fleet_mpi.program.build.backward import gradients
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.engine.scope import Tensor
+from fleet_mpi.program.graph.program import default_main_program
 
 
 def array_of(fed):

@@ -5,10 +5,10 @@ from building import data, from_scratch, mean, mul, parameter
 
 from fleet_mpi.program.build.amp import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
-from fleet_mpi.program.graph.program import default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 GOOD = np.random.default_rng(0).normal(size=(6, 3, 2)).astype("float32")
 BAD = np.full((3, 2), np.inf, "float32")

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from building import add, apply, data, mean, mul, parameter
+
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.build.backward import append_backward, gradients
 from fleet_mpi.program.engine.executor import Executor

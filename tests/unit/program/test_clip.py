@@ -16,10 +16,10 @@ from fleet_mpi.program.build.clip import (
     set_gradient_clip,
 )
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import Role, VarType
+from fleet_mpi.program.optimizers.plain import SGD
 
 A = np.array([[3.0, -4.0], [0.0, 12.0]], "float32")  # norm 13
 B = np.array([0.0, 84.0], "float32")                 # norm 84; of both together 85

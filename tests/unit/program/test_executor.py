@@ -7,15 +7,15 @@ import weakref
 
 import numpy as np
 import pytest
-
 from building import add, apply, data, mean, mul, parameter
+
 from fleet_mpi import settings
 from fleet_mpi.errors import Diverged, MissingFeed, ProgramError, UsageError
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.engine.executor import MOST_SCOPES, Executor
-from fleet_mpi.program.layers.host_calls import py_func
-from fleet_mpi.program.graph.program import Program, default_main_program
 from fleet_mpi.program.engine.scope import Scope, Tensor, global_scope
+from fleet_mpi.program.graph.program import Program, default_main_program
+from fleet_mpi.program.layers.host_calls import py_func
 
 X = np.arange(6, dtype="float32").reshape(3, 2)
 

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.feed_fetch import (
     append_fetch_ops,
     has_feed_operators,
     has_fetch_operators,
     prepend_feed_ops,
 )
-from fleet_mpi.program.layers.data import static_data
-from fleet_mpi.program.layers.math import elementwise_add, scale
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.serialize import program_from_bytes, program_to_bytes
 from fleet_mpi.program.graph.types import VarType
+from fleet_mpi.program.layers.data import static_data
+from fleet_mpi.program.layers.math import elementwise_add, scale
 
 
 @pytest.fixture

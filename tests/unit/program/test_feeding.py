@@ -6,8 +6,8 @@ from building import data
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.feeding import as_array, as_feed, feed_meta
-from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.engine.scope import create_lod_tensor
+from fleet_mpi.program.graph.program import default_main_program
 
 ROWS = np.arange(12, dtype="float32").reshape(4, 3)
 

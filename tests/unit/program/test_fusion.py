@@ -7,6 +7,9 @@ from building import from_scratch, parameter
 from fleet_mpi.program.engine import fusion, plan
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.fusion import fuse_training
+from fleet_mpi.program.engine.liveness import live_ops
+from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import loss, nn
 from fleet_mpi.program.layers.activation import relu
 from fleet_mpi.program.layers.data import data
@@ -15,9 +18,6 @@ from fleet_mpi.program.layers.math import elementwise_add
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.optimizers import paddle2, plain
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.engine.liveness import live_ops
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 
 rng = np.random.default_rng(0)
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 from building import apply, data
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import Program, program_guard

@@ -1,8 +1,7 @@
 """LoD arithmetic: offsets and lengths, what is wrong with them, levels counted in rows."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.graph import lod

@@ -1,8 +1,7 @@
 """Row numbers of sequence ops, against lists of rows cut, turned and joined in Python."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fleet_mpi import testing
 from fleet_mpi.program.engine import lod_rows

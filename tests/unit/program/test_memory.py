@@ -1,8 +1,7 @@
 """fleet_mpi/program/engine/memory.py: buffers that live at the same time do not meet, whatever their sizes."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.arrays import ALIGNMENT_BYTES
 from fleet_mpi.program.engine import memory

@@ -8,20 +8,19 @@ any fetches, in what is fetched and in what stays in the scope.
 import numpy as np
 import pytest
 from building import apply
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fleet_mpi.program.engine import executor, memory, plan
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.build.clip import ClipByGlobalNorm
+from fleet_mpi.program.build.regularizers import L2Decay
+from fleet_mpi.program.engine import executor, memory, plan
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph import unique_name
+from fleet_mpi.program.graph.program import Program, default_main_program, program_guard
 from fleet_mpi.program.layers import nn
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.optimizers.plain import SGD, Adagrad, Adam, Momentum
-from fleet_mpi.program.graph.program import Program, default_main_program, program_guard
-from fleet_mpi.program.build.regularizers import L2Decay
-from fleet_mpi.program.engine.scope import Scope
 
 WIDTH = 6  # every variable is [batch, 6], so that any can be combined with any
 IDS = 5

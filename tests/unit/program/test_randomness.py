@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers.tensor import create_parameter, uniform_random
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.build.initializers import Uniform
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.layers.tensor import create_parameter, uniform_random
 
 DRAW = """
 from fleet_mpi import fluid

@@ -5,8 +5,6 @@ import pytest
 from building import data, parameter
 
 from fleet_mpi.arrays import Rows
-from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.build.regularizers import (
     L1Decay,
     L1DecayRegularizer,
@@ -14,7 +12,9 @@ from fleet_mpi.program.build.regularizers import (
     L2DecayRegularizer,
     append_regularization_ops,
 )
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import Role, VarType
 
 W = np.array([[1.0, -2.0], [0.0, 4.0]], "float32")

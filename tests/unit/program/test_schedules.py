@@ -11,16 +11,16 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build import schedules
 from fleet_mpi.program.engine import schedule_fusion
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.liveness import live_ops
+from fleet_mpi.program.engine.schedule_fusion import fuse_schedules
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.graph.types import Role
 from fleet_mpi.program.layers.comparison import less_than
 from fleet_mpi.program.layers.control_flow import Switch, While
 from fleet_mpi.program.layers.math import increment
 from fleet_mpi.program.layers.tensor import assign, create_global_var, fill_constant
-from fleet_mpi.program.engine.liveness import live_ops
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.schedule_fusion import fuse_schedules
-from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.types import Role
 
 STEPS = 50
 

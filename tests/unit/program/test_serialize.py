@@ -11,15 +11,15 @@ from building import apply, data, mean
 
 from fleet_mpi.errors import CheckpointDamaged, ProgramError
 from fleet_mpi.program.build.clip import ClipByGlobalNorm
+from fleet_mpi.program.build.regularizers import L2Decay
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import Program, default_main_program, default_startup_program
+from fleet_mpi.program.graph.serialize import MAGIC, VERSION, parse, program_to_bytes
 from fleet_mpi.program.layers import loss, nn
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.optimizers.plain import Adam
-from fleet_mpi.program.graph.program import Program, default_main_program, default_startup_program
-from fleet_mpi.program.build.regularizers import L2Decay
-from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.program.graph.serialize import MAGIC, VERSION, parse, program_to_bytes
 
 
 def build():

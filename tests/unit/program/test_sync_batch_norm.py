@@ -5,8 +5,8 @@ from collective_networks import batches, normed
 from collective_workers import build, same, strategy, train
 
 from fleet_mpi.program.engine.compiled import BuildStrategy, CompiledProgram
-from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.optimizers.plain import SGD
 
 
 @pytest.fixture

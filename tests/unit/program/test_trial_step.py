@@ -1,9 +1,9 @@
 """A step that is tried leaves no trace."""
 
+from fleet_mpi.program.build.trial_step import run_check
+from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.graph.program import default_main_program
-from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.build.trial_step import run_check
 
 
 def test_a_step_is_trained_apart_from_the_scripts_own_program(capsys):

@@ -4,9 +4,8 @@ import operator
 
 import numpy as np
 import pytest
-from arithmetic_program import A, B, N, Arithmetic
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from arithmetic_program import A, Arithmetic, B, N
+from hypothesis import given, settings, strategies as st
 
 from fleet_mpi import notices
 from fleet_mpi.errors import ProgramError, UsageError

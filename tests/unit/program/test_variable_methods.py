@@ -5,10 +5,10 @@ import importlib
 import numpy as np
 import pytest
 
-from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers.data import data
-from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.build.variable_methods import METHODS
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.layers.data import data
 
 X = np.random.default_rng(0).uniform(0.5, 2, (2, 3, 4)).astype("float32")
 

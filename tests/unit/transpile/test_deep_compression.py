@@ -7,10 +7,10 @@ from collective_workers import build, same, strategy, train
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.program.build.amp import decorate
 from fleet_mpi.program.build.clip import ClipByNorm
+from fleet_mpi.program.build.regularizers import L1Decay, L2Decay
 from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
 from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer
-from fleet_mpi.program.build.regularizers import L1Decay, L2Decay
 
 GRAD = "fc_0.w_0@GRAD"
 

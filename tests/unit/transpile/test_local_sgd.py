@@ -6,8 +6,8 @@ from collective_workers import build, strategy
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
-from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.optimizers.plain import SGD
 
 
 def test_ways_are_summed_and_not_gradients():

@@ -1,15 +1,14 @@
 """Lookups of tables that servers keep: how few pulls they become, and where these stand."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from fleet_mpi.runtime.ops import parameter_server as distributed_ops  # noqa: F401  (enters the ops)
 from fleet_mpi import fluid
-from fleet_mpi.runtime import sessions
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import Program
+from fleet_mpi.runtime import sessions
+from fleet_mpi.runtime.ops import parameter_server as distributed_ops  # noqa: F401  (enters the ops)
 from fleet_mpi.transpile.lookups import replace_lookups
 
 HEIGHT, WIDTH, IDS = 20, 3, np.array([3, 0, 19, 3])

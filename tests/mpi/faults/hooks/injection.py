@@ -136,6 +136,11 @@ def watch_saving(saved):
     sys.addaudithook(see)
 
 
+def is_finalized():
+    """Whether MPI has ended; told by ``watch_finalize``."""
+    return False
+
+
 def watch_finalize():
     """Where MPI is ended by a call, that call is the place; else it is the end of the interpreter."""
     import mpi4py.MPI as MPI
@@ -152,11 +157,6 @@ def watch_finalize():
 def _at_exit():
     if not is_finalized():
         door("finalize")
-
-
-def is_finalized():
-    """Whether MPI has ended; told by ``watch_finalize``."""
-    return False
 
 
 IS_A_RANK = _claimed()

@@ -1,7 +1,6 @@
 """Synthetic pictures: repeatable, different by class and by number."""
 
 import numpy as np
-
 import pytest
 
 from fleet_mpi import settings

@@ -1,7 +1,7 @@
 """The variables that layers of arithmetic are tried on."""
 
 import pytest
-from arithmetic_program import A, B, N, Arithmetic
+from arithmetic_program import A, Arithmetic, B, N
 
 from fleet_mpi.program.graph.program import program_guard
 

@@ -7,8 +7,8 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers import activation
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.layers import activation
 
 PLAIN = """relu sigmoid logsigmoid tanh tanh_shrink exp log log1p sqrt rsqrt square reciprocal abs sign floor ceil
     round sin cos tan asin acos atan sinh cosh erf softsign softplus silu""".split()

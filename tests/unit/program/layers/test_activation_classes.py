@@ -5,10 +5,9 @@ import pytest
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers import activation_classes as classes
-from fleet_mpi.program.layers import functional_activation
-from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.graph.program import default_startup_program
+from fleet_mpi.program.layers import activation_classes as classes, functional_activation
+from fleet_mpi.program.layers.data import static_data
 
 X = np.random.default_rng(0).normal(0, 2, (2, 4, 3)).astype("float32")
 

@@ -6,6 +6,8 @@ from building import from_scratch
 from checking import StandInPlace
 
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.places import CPUPlace
+from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
 from fleet_mpi.program.layers.activation import log
 from fleet_mpi.program.layers.beam_search import beam_search, beam_search_decode
 from fleet_mpi.program.layers.comparison import is_empty, less_than, logical_and, logical_not
@@ -18,8 +20,6 @@ from fleet_mpi.program.layers.math import elementwise_add, increment
 from fleet_mpi.program.layers.sequence import lod_reset, sequence_expand
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array
-from fleet_mpi.program.engine.places import CPUPlace
-from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
 
 WORDS, WIDE, START, END, BEAM, LONGEST = 7, 5, 0, 1, 3, 6
 PARAMETERS = {"emb": (WORDS, WIDE), "of_state": (WIDE, WIDE), "of_word": (WIDE, WIDE), "state_bias": (WIDE,),

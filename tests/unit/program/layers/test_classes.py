@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.initializers import Constant
+from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import classes
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 RNG = np.random.default_rng(0)
 

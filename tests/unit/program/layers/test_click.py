@@ -6,6 +6,8 @@ import pytest
 from fleet_mpi import fluid
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import click
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
@@ -13,8 +15,6 @@ from fleet_mpi.program.layers.loss import log_loss
 from fleet_mpi.program.layers.metric_bundle import ctr_metric_bundle
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import SGD, Adam
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
 
 rng = np.random.default_rng(0)
 PLACE = fluid.CPUPlace()

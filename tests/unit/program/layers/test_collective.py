@@ -6,8 +6,8 @@ from building import data
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers import collective
 from fleet_mpi.program.graph.program import default_main_program
+from fleet_mpi.program.layers import collective
 
 
 @pytest.mark.parametrize("layer", (

@@ -5,13 +5,13 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import control_flow as layers
 from fleet_mpi.program.layers.comparison import less_than
 from fleet_mpi.program.layers.data import data, static_data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.math import increment, scale
 from fleet_mpi.program.layers.tensor import assign, create_global_var, fill_constant
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 
 
 def below(x, limit):

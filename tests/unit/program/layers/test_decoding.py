@@ -7,6 +7,7 @@ import pytest
 from differences import check_gradients
 
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.layers import decoding
 from fleet_mpi.program.layers.activation import tanh
 from fleet_mpi.program.layers.beam_decoder import BeamSearchDecoder
@@ -16,7 +17,6 @@ from fleet_mpi.program.layers.math import matmul
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.rnn_cells import RNNCell, rnn
 from fleet_mpi.program.layers.tensor import fill_constant_batch_size_like
-from fleet_mpi.program.graph.program import default_main_program
 
 rng = np.random.default_rng(13)
 WORDS, WIDTH = 5, 3

@@ -6,6 +6,7 @@ from differences import check_gradients, gradients_of
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import create_lod_tensor
 from fleet_mpi.program.layers.activation import tanh
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.dynamic_rnn import DynamicRNN
@@ -13,7 +14,6 @@ from fleet_mpi.program.layers.lod_rank import lod_rank_table, max_sequence_len
 from fleet_mpi.program.layers.math import matmul
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.sequence import sequence_pool
-from fleet_mpi.program.engine.scope import create_lod_tensor
 
 rng = np.random.default_rng(5)
 LENGTHS = [2, 4, 1, 3]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.initializers import Constant
+from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import embedding as layers
 from fleet_mpi.program.layers.data import data, static_data
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 
 
 def ids_fed(*shape, **fields):

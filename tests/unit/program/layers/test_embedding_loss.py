@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.initializers import Constant
+from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import embedding_loss as layers
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import Scope
 
 rng = np.random.default_rng(0)
 

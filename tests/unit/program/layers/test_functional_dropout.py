@@ -6,9 +6,9 @@ import pytest
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.backward import gradients
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import Program, default_main_program, program_guard
 from fleet_mpi.program.layers import dropout_classes, functional_dropout
 from fleet_mpi.program.layers.data import static_data
-from fleet_mpi.program.graph.program import Program, default_main_program, program_guard
 
 ONES = np.ones((20, 30, 2, 3), "float32")
 

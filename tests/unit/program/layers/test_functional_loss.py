@@ -5,12 +5,12 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.backward import append_backward
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.initializers import Constant
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.layers import functional_loss as loss
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
-from fleet_mpi.program.graph.program import default_startup_program
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(5, 3)).astype(np.float32)

@@ -5,11 +5,10 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers import functional_dropout, nn
-from fleet_mpi.program.layers import functional_nn as functional
-from fleet_mpi.program.layers.data import data
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.layers import functional_dropout, functional_nn as functional, nn
+from fleet_mpi.program.layers.data import data
 
 rng = np.random.default_rng(0)
 IMAGES = rng.normal(1, 2, (4, 3, 8, 8)).astype(np.float32)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.generated import elementwise_of, generate_layer_fn
 

@@ -6,6 +6,7 @@ from differences import check_gradients
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import create_lod_tensor
 from fleet_mpi.program.layers.activation import tanh
 from fleet_mpi.program.layers.comparison import less_than
 from fleet_mpi.program.layers.data import static_data
@@ -13,7 +14,6 @@ from fleet_mpi.program.layers.if_else import IfElse, merge_lod_tensor, split_lod
 from fleet_mpi.program.layers.math import matmul, scale
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.tensor import fill_constant
-from fleet_mpi.program.engine.scope import create_lod_tensor
 
 rng = np.random.default_rng(8)
 X, W = rng.normal(size=(5, 3)), rng.normal(size=(3, 2))

@@ -5,11 +5,11 @@ import pytest
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.layers import functional_images, functional_lines, functional_nn, image_classes
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.tensor import create_parameter
-from fleet_mpi.program.graph.program import default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 RNG = np.random.default_rng(0)
 LINES = RNG.normal(size=(2, 4, 6)).astype("float32")

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.layers import images as layers
 from fleet_mpi.program.layers.data import data, static_data
 from fleet_mpi.program.layers.nn import conv2d
 from fleet_mpi.program.layers.tensor import fill_constant
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_startup_program
 
 PICTURES = np.random.default_rng(0).normal(size=(2, 4, 6, 4)).astype("float32")
 

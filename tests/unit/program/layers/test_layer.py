@@ -5,10 +5,10 @@ import pytest
 
 from fleet_mpi.errors import NotBuilt, UnknownName, UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.classes import Dropout, Linear
 from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 
 class Tower(Layer):

@@ -5,9 +5,9 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.layers import loss
 from fleet_mpi.program.layers.data import data
-from fleet_mpi.program.graph.program import default_main_program
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4, 3)).astype(np.float32)

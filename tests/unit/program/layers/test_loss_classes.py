@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.layers import functional_loss, loss_classes, sampled_loss
 from fleet_mpi.program.layers.data import static_data
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_startup_program
 
 RNG = np.random.default_rng(0)
 A, B = (RNG.normal(size=(4, 3)).astype("float32") for _ in range(2))

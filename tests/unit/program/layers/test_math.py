@@ -8,8 +8,8 @@ from arithmetic_program import A, B
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers import comparison, math, reduction
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.layers import comparison, math, reduction
 
 
 @pytest.mark.parametrize("name, want", [

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import metric
 from fleet_mpi.program.layers.data import data
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 rng = np.random.default_rng(0)
 

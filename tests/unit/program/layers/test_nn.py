@@ -7,15 +7,15 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.backward import append_backward, gradients
+from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import loss, metric, nets, nn
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 rng = np.random.default_rng(0)
 

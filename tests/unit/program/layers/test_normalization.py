@@ -6,12 +6,12 @@ import pytest
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import normalization as layers
 from fleet_mpi.program.layers.data import data, static_data
 from fleet_mpi.program.layers.nn import batch_norm
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.layers.tensor import create_parameter
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 
 PICTURES = np.random.default_rng(0).normal(1, 2, (2, 8, 4, 4)).astype("float32")
 

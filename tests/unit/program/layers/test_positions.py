@@ -4,12 +4,12 @@ import numpy as np
 
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.layers import positions as layers
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.embedding import embedding_v2
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.tensor import fill_constant
-from fleet_mpi.program.graph.program import default_startup_program
 
 A = np.arange(12, dtype="float32").reshape(3, 4)
 B = -A

@@ -6,11 +6,10 @@ import pytest
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers import recurrent as layers
-from fleet_mpi.program.layers import sequence
+from fleet_mpi.program.engine.scope import Scope, Tensor
+from fleet_mpi.program.layers import recurrent as layers, sequence
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
-from fleet_mpi.program.engine.scope import Scope, Tensor
 
 
 def shapes(program):

@@ -5,15 +5,15 @@ import pytest
 from differences import check_gradients
 
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import rnn_cells as layers
 from fleet_mpi.program.layers.activation import tanh
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.math import matmul
 from fleet_mpi.program.layers.reduction import mean, reduce_sum
-from fleet_mpi.program.build.backward import append_backward
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(3, 4, 2))

@@ -5,15 +5,15 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.layers import sampled_loss as layers
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import Adam
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.program.graph.types import VarType
 
 CLASSES, WIDTH = 20, 8
 

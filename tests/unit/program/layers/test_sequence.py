@@ -5,9 +5,9 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope, Tensor
 from fleet_mpi.program.layers import sequence as layers
 from fleet_mpi.program.layers.data import data
-from fleet_mpi.program.engine.scope import Scope, Tensor
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 LENGTHS = [[1, 3, 2]]

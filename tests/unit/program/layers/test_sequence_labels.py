@@ -6,14 +6,14 @@ import pytest
 from fleet_mpi import fluid
 from fleet_mpi.metrics import ChunkEvaluator, EditDistance
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import sequence_labels as layers
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import Adam
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
 
 WORDS, TAGS, PLACE = 12, 5, fluid.CPUPlace()
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from fleet_mpi.program.build.backward import append_backward
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Tensor
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.sequence_nets import sequence_conv_pool
-from fleet_mpi.program.engine.scope import Tensor
 
 
 def test_convolution_and_pool_as_one_layer_train_end_to_end(programs):

@@ -6,12 +6,11 @@ import pytest
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers import recurrent_classes as classes
-from fleet_mpi.program.layers import stacked_rnn as layers
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.layers import recurrent_classes as classes, stacked_rnn as layers
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.reduction import mean
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 rng = np.random.default_rng(17)
 BATCH, STEPS, SIZE, HIDDEN = 3, 4, 2, 5

@@ -6,9 +6,11 @@ from building import from_scratch
 from differences import check_gradients, gradients_of
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.engine import plan
 from fleet_mpi.program.build.backward import append_backward
+from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.engine import plan
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.layers.activation import tanh
 from fleet_mpi.program.layers.comparison import less_than
 from fleet_mpi.program.layers.control_flow import cond
@@ -20,8 +22,6 @@ from fleet_mpi.program.layers.math import matmul, scale
 from fleet_mpi.program.layers.reduction import mean, reduce_sum
 from fleet_mpi.program.layers.static_rnn import StaticRNN
 from fleet_mpi.program.layers.tensor import fill_constant
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_startup_program
 
 rng = np.random.default_rng(6)
 X, W, U, H0 = (rng.normal(size=size) for size in ((4, 2, 3), (3, 2), (2, 2), (2, 2)))

@@ -6,13 +6,13 @@ from collective_workers import build, same, strategy, train
 
 from fleet_mpi.program.engine.compiled import CompiledProgram
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.graph.sync_batch_norm import MARK, has_marked, synchronise_batch_norm
 from fleet_mpi.program.layers import classes
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.layer import Sequential
 from fleet_mpi.program.layers.synchronised_norm import SyncBatchNorm
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.graph.sync_batch_norm import MARK, has_marked, synchronise_batch_norm
 
 
 def run(*fetches, **feed):

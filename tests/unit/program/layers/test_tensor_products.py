@@ -5,10 +5,10 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import tensor_products as layers
 from fleet_mpi.program.layers.data import data, static_data
 from fleet_mpi.program.layers.tensor import create_tensor
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 
 rng = np.random.default_rng(0)
 A, B, C = (rng.normal(size=(3, 3)).astype("float32") for _ in range(3))

@@ -5,13 +5,13 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.layers import transformer
 from fleet_mpi.program.layers.classes import MSELoss
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import Adam
-from fleet_mpi.program.graph.program import default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 X = np.random.default_rng(0).normal(size=(2, 3, 8)).astype("float32")
 

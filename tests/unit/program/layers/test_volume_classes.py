@@ -5,10 +5,10 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import functional_volumes, nn, volume_classes
 from fleet_mpi.program.layers.data import static_data
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 RNG = np.random.default_rng(0)
 VOLUMES = RNG.normal(size=(2, 4, 4, 6, 2)).astype("float32")

@@ -5,16 +5,24 @@ import pytest
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers import functional_loss
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.models.lenet import LeNet
 from fleet_mpi.program.models.mobilenetv1 import MobileNetV1, mobilenet_v1
 from fleet_mpi.program.models.mobilenetv2 import MobileNetV2, mobilenet_v2
-from fleet_mpi.program.models.resnet import (BasicBlock, BottleneckBlock, ResNet, resnet18, resnet34, resnet50, resnet101,
-                                             resnet152)
+from fleet_mpi.program.models.resnet import (
+    BasicBlock,
+    BottleneckBlock,
+    ResNet,
+    resnet18,
+    resnet34,
+    resnet50,
+    resnet101,
+    resnet152,
+)
 from fleet_mpi.program.models.vgg import VGG, _features, vgg11, vgg13, vgg16, vgg19
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 
 RNG = np.random.default_rng(0)
 

@@ -12,8 +12,8 @@ from fleet_mpi import testing
 from fleet_mpi.program.build.backward import gradients
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace, Place
-from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.engine.scope import Scope, Tensor
+from fleet_mpi.program.graph.program import Program, program_guard
 
 
 class StandInPlace(Place):

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from checking import Case, StandInPlace, check_forward, checks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace
-from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.engine.scope import Scope, Tensor
+from fleet_mpi.program.graph.program import Program
 
 END = 1
 

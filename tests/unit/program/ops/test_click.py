@@ -8,8 +8,8 @@ from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.reference.xxhash import hash_rows
 from fleet_mpi.program.build.backward import gradients
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.graph.program import program_guard
+from fleet_mpi.program.layers.reduction import mean
 
 rng = np.random.default_rng(0)
 

@@ -7,8 +7,8 @@ from checking import Case, check_forward, checks
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import VarType
 
 rng = np.random.default_rng(0)

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from checking import Built, Case, checks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
-from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.graph.program import Program, program_guard
+from fleet_mpi.program.layers.data import static_data
 
 rng = np.random.default_rng(0)
 

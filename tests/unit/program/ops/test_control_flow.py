@@ -7,6 +7,9 @@ from checking import StandInPlace
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine import plan
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.liveness import live_ops
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.comparison import less_than
 from fleet_mpi.program.layers.control_flow import ConditionalBlock, While, cond
 from fleet_mpi.program.layers.data import static_data
@@ -15,9 +18,6 @@ from fleet_mpi.program.layers.manipulation import concat, where
 from fleet_mpi.program.layers.math import increment, scale
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.tensor import assign, create_global_var, fill_constant
-from fleet_mpi.program.engine.liveness import live_ops
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.engine.scope import global_scope
 
 
 @pytest.fixture(params=["planned", "interpreted"])

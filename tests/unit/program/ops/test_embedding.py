@@ -8,13 +8,13 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.layers.manipulation import concat
 from fleet_mpi.program.layers.math import elementwise_mul
 from fleet_mpi.program.layers.reduction import mean
-from fleet_mpi.program.graph.program import Program, program_guard
-from fleet_mpi.program.engine.scope import Scope
 
 rng = np.random.default_rng(0)
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from checking import Built, Case, check_forward, check_shapes_at_build, checks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.layers.data import static_data

@@ -6,8 +6,8 @@ from checking import Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.graph.program import Program, program_guard
+from fleet_mpi.program.layers.data import data
 
 rng = np.random.default_rng(0)
 

@@ -9,10 +9,10 @@ from checking import Case, checks
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.ops.optimize import out_slot
-from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import VarType
+from fleet_mpi.program.ops.optimize import out_slot
 from fleet_mpi.update_rules import RULES
 
 rng = np.random.default_rng(0)

@@ -7,10 +7,10 @@ from checking import Built, Case, StandInPlace, check_shapes_at_build, checks
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.layers.data import static_data
-from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.graph.types import VarType
+from fleet_mpi.program.layers.data import static_data
 
 rng = np.random.default_rng(0)
 

@@ -6,8 +6,7 @@ import operator
 import numpy as np
 import pytest
 from checking import Built, Case, check_forward, check_gradient, check_shapes_at_build, checks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
 

@@ -6,17 +6,17 @@ from checking import Case, StandInPlace, checks
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels.reference import slots
-from fleet_mpi.program.graph import unique_name
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.initializers import Constant, Normal, NumpyArray, Uniform
+from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.graph import unique_name
+from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.embedding import embedding, sparse_embedding
 from fleet_mpi.program.layers.math import elementwise_mul, sums
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import SGD, Adagrad, Adam
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import Program, program_guard
-from fleet_mpi.program.engine.scope import Scope
 
 HUGE = 10 ** 10
 

@@ -6,13 +6,13 @@ from checking import StandInPlace
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import create_lod_tensor
 from fleet_mpi.program.layers.comparison import less_than
 from fleet_mpi.program.layers.control_flow import While
 from fleet_mpi.program.layers.data import data, static_data
 from fleet_mpi.program.layers.math import increment, scale
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_length, array_read, array_write, create_array
-from fleet_mpi.program.engine.scope import create_lod_tensor
 
 
 def number(value):

@@ -6,13 +6,13 @@ from building import add, data, from_scratch, mean, mul, parameter
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.build.clip import ClipByValue
+from fleet_mpi.program.build.regularizers import L2Decay
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import Program, default_main_program, default_startup_program, program_guard
+from fleet_mpi.program.graph.types import Role
 from fleet_mpi.program.optimizers import lr, paddle2
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
-from fleet_mpi.program.graph.program import Program, default_main_program, default_startup_program, program_guard
-from fleet_mpi.program.build.regularizers import L2Decay
-from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.types import Role
 
 X = np.array([[1.0, 2.0], [3.0, 5.0]], "float32")
 

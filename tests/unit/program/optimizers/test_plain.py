@@ -10,18 +10,18 @@ from building import data, from_scratch, parameter
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.clip import ClipByNorm, ClipByValue, set_gradient_clip
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.initializers import Constant
+from fleet_mpi.program.build.regularizers import L1Decay, L2Decay
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.math import matmul_v2
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.tensor import create_parameter
 from fleet_mpi.program.optimizers import compressed, paddle2, plain
 from fleet_mpi.program.optimizers.base import persistable
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.build.regularizers import L1Decay, L2Decay
-from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.update_rules import RULES
 
 RATE, STEPS = 0.1, 4

@@ -6,15 +6,15 @@ from building import add, data, from_scratch, mean, mul
 
 from fleet_mpi.program.build.amp import decorate
 from fleet_mpi.program.build.clip import ClipByGlobalNorm, ClipByNorm, ClipByValue
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.build.initializers import NumpyArray
+from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.build.regularizers import L2Decay
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_startup_program
+from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.optimizers import plain
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_startup_program
-from fleet_mpi.program.build.regularizers import L2Decay
-from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.types import VarType
 
 rng = np.random.default_rng(0)
 TABLE = rng.normal(size=(9, 3)).astype("float32")

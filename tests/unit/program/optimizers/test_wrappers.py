@@ -6,18 +6,18 @@ from building import add, apply, data, from_scratch, mean, mul, parameter
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.clip import ClipByGlobalNorm
-from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.build.initializers import NumpyArray
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.build.regularizers import L2Decay
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
+from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.nn import batch_norm
-from fleet_mpi.program.build.initializers import NumpyArray
 from fleet_mpi.program.optimizers.plain import SGD, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, LookaheadOptimizer, RecomputeOptimizer
-from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.graph.program import default_main_program, default_startup_program
-from fleet_mpi.program.build.regularizers import L2Decay
-from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.types import VarType
 
 rng = np.random.default_rng(0)
 BATCHES = rng.normal(size=(12, 4, 2)).astype("float32")
