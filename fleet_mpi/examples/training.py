@@ -141,7 +141,7 @@ class ThroughTranspiler(_Among):
         super().minimize(optimizer, loss)
         self.transpiler = fluid.DistributeTranspiler(config=config_for(self.options))
         self.transpiler.transpile(trainer_id=self.worker, pservers=",".join(self.role.get_pserver_endpoints()),
-                                  trainers=self.workers, sync_mode=self.options.mode == "sync")
+                                  trainers=self.workers, sync_mode=MODES[self.options.mode].has_rounds)
         if not self.is_server:
             self.program = self.transpiler.get_trainer_program()
 
@@ -364,26 +364,27 @@ def _set_all(options, words):
 def config_for(options):
     """How to train, for the transpiler and the fleet of 1.x."""
     config = fluid.DistributeTranspilerConfig()
-    config.sync_mode = options.mode == "sync"
-    config.runtime_split_send_recv = options.mode == "async"
-    config.half_async = options.mode == "half_async"
-    config.enable_dc_asgd = options.mode == "delay_compensated"
-    if options.mode == "geo":
-        config.geo_sgd_mode, config.geo_sgd_need_push_nums = True, options.k_steps
-    if options.mode == "bounded_staleness":
-        config.staleness = options.staleness
+    MODES[options.mode].ask(config, **_told(options))
     return config
 
 
 def strategy_for(options):
-    """How to train, for the fleet of 2.x; it has switches for three modes, and takes 1.x's options for the others."""
-    if options.mode not in ("sync", "async", "geo"):
+    """How to train, for the fleet of 2.x; it has switches for some modes, and takes 1.x's options for the others."""
+    mode = MODES[options.mode]
+    if mode.strategy is None:
         return config_for(options)
     strategy = fleet2.DistributedStrategy()
-    strategy.a_sync = options.mode != "sync"
-    if options.mode == "geo":
-        strategy.a_sync_configs = {"k_steps": options.k_steps}
+    for name, value in mode.strategy.items():
+        setattr(strategy, name, value)
+    told = _told(options)
+    if mode.told:
+        strategy.a_sync_configs = {option: told[field] for option, field in mode.told.items()}
     return strategy
+
+
+def _told(options):
+    """What a command line says of a mode, as fields of 1.x's config."""
+    return {"geo_sgd_need_push_nums": options.k_steps, "staleness": options.staleness}
 
 
 def _role():

@@ -30,8 +30,6 @@ from fleet_mpi.runtime import sessions
 
 __all__ = ["EXIT_CODE", "SIGNALS", "Preemption", "release", "requested", "watch"]
 
-# Workers of these modes wait for each other, so they stop after the same step; others stop where they are.
-_IN_STEP = ("sync", "bounded_staleness")
 _STEPS = "__steps__"  # in a version: the steps of every worker, null of one that was done
 _DONE = sys.maxsize   # steps of a worker that has none to make
 
@@ -121,7 +119,7 @@ class Preemption:
         if self._job.size == 1:
             return Agreement(None)
         session = sessions.session_of(global_scope())
-        in_step = session is None or session.distribution.mode in _IN_STEP
+        in_step = session is None or session.distribution.mode.in_step
         made = Agreement(self._job.role_comm, lambda rank: str(self._job.workers[rank]), in_step)
         cluster.at_exit(made.see_off)
         return made

@@ -1,47 +1,39 @@
-"""When parameters move: one file per mode, with its server half and, unless it is ``each_step``'s, its worker half.
+"""When parameters move: one file per mode, with its halves and its ``Mode``.
 
-The worker half is told of every step (``after_backward``), of parameters that came from elsewhere (``restart``) and
-of the end (``finish``). The server half is started with its server and told of every piece of a push that comes in
-pieces, every whole push, every pull and every worker that leaves; ``late`` names the workers that others have waited
-for too long. Both know names and arrays, never a program. A new mode is one file and its line here.
+    base                what a mode is, and what others may ask of it
+    each_step           the worker half of modes that exchange after every step
+    options             how options are checked
+    merging             gradients of several batches in one push
+    sync, half_async, asynchronous, bounded_staleness, delay_compensated, geo   the modes
+
+A new mode is one file and its line here.
 """
 
 from fleet_mpi.errors import UsageError, nearest
-from fleet_mpi.modes.asynchronous import AsyncServer, AsyncWorker
-from fleet_mpi.modes.bounded_staleness import BoundedStalenessServer
-from fleet_mpi.modes.delay_compensated import DelayCompensatedServer
-from fleet_mpi.modes.each_step import EachStepWorker
-from fleet_mpi.modes.geo import GeoServer, GeoWorker
-from fleet_mpi.modes.half_async import HalfAsyncServer, HalfAsyncWorker
-from fleet_mpi.modes.sync import SyncServer
+from fleet_mpi.modes import asynchronous, bounded_staleness, delay_compensated, geo, half_async, sync
 
-# name -> (worker half, server half)
-MODES = {
-    "sync": (EachStepWorker, SyncServer),
-    "async": (AsyncWorker, AsyncServer),
-    "half_async": (HalfAsyncWorker, HalfAsyncServer),
-    "geo": (GeoWorker, GeoServer),
-    "delay_compensated": (EachStepWorker, DelayCompensatedServer),
-    "bounded_staleness": (EachStepWorker, BoundedStalenessServer),
-}
+# By name, from the strictest to the loosest. Of those that a config asks for, the last one is meant.
+MODES = {mode.name: mode for mode in (
+    sync.MODE, half_async.MODE, asynchronous.MODE, bounded_staleness.MODE, delay_compensated.MODE, geo.MODE)}
 
 
 def worker_half(name, client, options=None, workers=1):
     """The worker half of a mode by name; ``options`` are the mode's, for either half."""
-    half = _halves(name, options)[0]
+    half = named(name, options).worker
     return half(client, workers=workers, **_of(half, options))
 
 
 def server_half(name, options=None, workers=1):
     """The server half of a mode by name; ``options`` are the mode's, for either half."""
-    half = _halves(name, options)[1]
+    half = named(name, options).server
     return half(workers=workers, **_of(half, options))
 
 
-def _halves(name, options):
+def named(name, options=None):
+    """The mode of this name, which must have these options."""
     if name not in MODES:
         raise UsageError(f"no mode is called {name!r}; {nearest(name, MODES)}")
-    known = [option for half in MODES[name] for option in half.options]
+    known = [option for half in (MODES[name].worker, MODES[name].server) for option in half.options]
     for option in options or ():
         if option not in known:
             raise UsageError(f"mode {name!r} has no option {option!r}; "

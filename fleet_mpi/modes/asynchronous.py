@@ -36,6 +36,7 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.modes import options
+from fleet_mpi.modes.base import Mode
 from fleet_mpi.modes.merging import Merged
 
 WAIT_UNIT = 0.01  # seconds: what send_wait_times counts
@@ -231,3 +232,11 @@ class AsyncServer:
     def late(self, longest):
         """Nobody waits for another worker."""
         return []
+
+
+def _is_asked_for(config):
+    return not config.sync_mode and config.runtime_split_send_recv and not config.half_async
+
+
+MODE = Mode("async", AsyncWorker, AsyncServer, _is_asked_for,
+            {"sync_mode": False, "runtime_split_send_recv": True}, strategy={"a_sync": True})

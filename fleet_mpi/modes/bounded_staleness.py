@@ -15,6 +15,8 @@ from collections import Counter
 from fleet_mpi import notices
 from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
+from fleet_mpi.modes.base import Mode
+from fleet_mpi.modes.each_step import EachStepWorker
 
 
 class BoundedStalenessServer(AsyncServer):
@@ -83,3 +85,8 @@ class BoundedStalenessServer(AsyncServer):
             if self.server.applied[worker] - slowest <= self.bound:
                 del self.held[worker]
                 self.answer(worker)
+
+
+MODE = Mode("bounded_staleness", EachStepWorker, BoundedStalenessServer,
+            lambda config: not config.sync_mode and config.staleness >= 0,
+            {"sync_mode": False}, {"bound": "staleness"}, in_step=True)

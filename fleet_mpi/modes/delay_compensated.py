@@ -20,6 +20,8 @@ import numpy as np
 from fleet_mpi import arrays
 from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
+from fleet_mpi.modes.base import Mode
+from fleet_mpi.modes.each_step import EachStepWorker
 
 
 class DelayCompensatedServer(AsyncServer):
@@ -87,3 +89,8 @@ class DelayCompensatedServer(AsyncServer):
         if known is None or len(known) < length:
             known = self._scratch[name, dtype] = arrays.empty(length, dtype)
         return known[:length]
+
+
+MODE = Mode("delay_compensated", EachStepWorker, DelayCompensatedServer, lambda config: config.enable_dc_asgd,
+            {"sync_mode": False, "enable_dc_asgd": True},
+            {"lambda_": "dc_asgd_lambda", "adaptive": "dc_asgd_adaptive", "bound": "dc_asgd_bound"}, corrects_delay=True)

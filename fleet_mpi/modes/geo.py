@@ -15,6 +15,7 @@ import numpy as np
 from fleet_mpi.errors import UsageError
 from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
+from fleet_mpi.modes.base import Mode
 
 
 class GeoWorker:
@@ -84,3 +85,8 @@ def _lines(ranges, *flats):
     """Of every range of one type the elements in each array."""
     for start, stop, dtype in ranges:
         yield [flat[start:stop].view(dtype) for flat in flats]
+
+
+MODE = Mode("geo", GeoWorker, GeoServer, lambda config: config.geo_sgd_mode,
+            {"sync_mode": False, "geo_sgd_mode": True}, {"k_steps": "geo_sgd_need_push_nums"}, {"k_steps": 1},
+            {"a_sync": True}, number=3, servers_update=False)

@@ -7,6 +7,7 @@ The servers apply it like any asynchronous push. What is left at the end is aver
 
 from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
+from fleet_mpi.modes.base import Mode
 from fleet_mpi.modes.merging import Merged
 
 
@@ -46,3 +47,7 @@ class HalfAsyncWorker:
 
 class HalfAsyncServer(AsyncServer):
     """The server half: as in asynchronous training."""
+
+
+MODE = Mode("half_async", HalfAsyncWorker, HalfAsyncServer, lambda config: not config.sync_mode,
+            {"sync_mode": False, "half_async": True}, number=2)

@@ -9,6 +9,9 @@ import time
 
 import numpy as np
 
+from fleet_mpi.modes.base import Mode
+from fleet_mpi.modes.each_step import EachStepWorker
+
 
 class SyncServer:
     """The server half: collects a round piece by piece."""
@@ -141,3 +144,6 @@ def average(images, ranges):
         for image in images[1:]:
             np.add(total, image[begin:end].view(dtype), out=total)
         np.multiply(total, 1.0 / len(images), out=total)
+
+
+MODE = Mode("sync", EachStepWorker, SyncServer, lambda config: True, {"sync_mode": True}, strategy={"a_sync": False}, number=0, has_rounds=True, in_step=True)

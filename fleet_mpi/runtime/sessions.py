@@ -73,7 +73,7 @@ class WorkerSession:
         self.client = Client(link.transport, link.worker, link.servers, description, link.name_of)
         if self.cluster is not None:
             self._take_part(link)
-        self.half = modes.worker_half(distribution.mode, self.client, distribution.options,
+        self.half = modes.worker_half(distribution.mode.name, self.client, distribution.options,
                                       workers=distribution.workers)
         self.rows = [None] * len(description.row_tables)
         self.table_numbers = {table.name: number for number, table in enumerate(description.row_tables)}
@@ -295,7 +295,7 @@ def embedded(distribution, scopes):
 
 def new_server(distribution, index, transport, workers, servers, scope, names=str):
     """Server number ``index`` over a transport, with the ranks of all workers and servers and the scope's values."""
-    half = modes.server_half(distribution.mode, distribution.options, workers=len(workers))
+    half = modes.server_half(distribution.mode.name, distribution.options, workers=len(workers))
     server = Server(transport, index, workers, servers, describe(distribution), half, distribution.fingerprint(), names)
     server.before_update = _schedule(distribution, server, scope)
     server.snapshots.counters = lambda: {name: scope.array(name) for name in distribution.counters()}

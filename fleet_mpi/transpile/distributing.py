@@ -3,6 +3,7 @@
 import numpy as np
 
 from fleet_mpi import notices, placement as placing
+from fleet_mpi.modes import MODES
 from fleet_mpi.transpile.distribution import Distribution
 from fleet_mpi.transpile.lookups import replace_lookups
 from fleet_mpi.transpile.mode_choice import chosen_mode
@@ -12,14 +13,15 @@ from fleet_mpi.transpile.trainer import rewrite_main, rewrite_main_for_geo, rewr
 
 def distribute(program, startup, config, endpoints, workers, worker=None, sync_mode=True, communicator=None):
     """(Distribution, Updates) of a program; nothing is changed yet."""
-    mode, options = chosen_mode(config, sync_mode, communicator)
+    name, options = chosen_mode(config, sync_mode, communicator)
+    mode = MODES[name]
     origin = program.clone()
     updates = Updates(origin)
     if not updates.recipes and notices.speaks_for_job():
         notices.once("no updates", "transpile: no update op was found in the program (minimize makes them): the servers have "
                                    "nothing to keep, and nothing is trained")
     fed, dtypes, rate_program = updates.rates()
-    by_rows = [name for name in updates.recipes if updates.is_by_rows(name) and mode != "geo"]
+    by_rows = [name for name in updates.recipes if updates.is_by_rows(name) and mode.servers_update]
     found = placing.place([_placed(updates, name) for name in updates.recipes], len(endpoints),
                           config.split_method or "RoundRobin", config.slice_var_up, config.min_block_size,
                           program.random_seed)
@@ -35,7 +37,7 @@ def rewrite(program, startup, distribution, connects_at_start=True):
     With ``connects_at_start`` the startup program ends with the servers' values (1.x); without, the worker's own
     values count until it is connected (2.x).
     """
-    if distribution.mode == "geo":
+    if not distribution.mode.servers_update:
         rewrite_main_for_geo(program, distribution)
         rewrite_startup(startup, distribution, keep_states=True, connects=connects_at_start)
         return

@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 from fleet_mpi import __version__
+from fleet_mpi.modes.base import Mode
 from fleet_mpi.parameter_server import agreement
 from fleet_mpi.transpile.mode_choice import COMMUNICATOR
 from fleet_mpi.transpile.ops import backward_digest
@@ -27,7 +28,7 @@ class Distribution:
     fed_rates: tuple                  # learning rates that workers set
     rate_dtypes: dict                 # {name: dtype} of all rates
     rate_program: object              # computes the other rates and moves schedules on; None where nothing does
-    mode: str
+    mode: Mode
     options: dict                     # of the mode
     endpoints: list                   # the servers' labels
     workers: int
@@ -50,7 +51,7 @@ class Distribution:
     @property
     def keeps_states(self):
         """Whether servers have the optimizers; in geo training the workers do, and servers only add."""
-        return self.mode != "geo"
+        return self.mode.servers_update
 
     def states_of(self, variable):
         """(the rule's state, the program's variable) pairs that servers keep with a variable."""
@@ -76,7 +77,7 @@ class Distribution:
             shards.setdefault(shard.variable, []).append(f"{shard.size} from {shard.offset} on server {shard.server}")
         return agreement.compact({
             "fleet_mpi": __version__, "protocol": protocol.VERSION, "workers": self.workers,
-            "servers": len(self.endpoints), "mode": self.mode,
+            "servers": len(self.endpoints), "mode": self.mode.name,
             "mode options": json.dumps(self._shared_options(), sort_keys=True, default=str),
             "variable": _described(self.placement), "table": _described(self.row_placement),
             "update": {name: _text(recipe) for name, recipe in self.recipes.items()},

@@ -1,7 +1,10 @@
 """Every flag that says when parameters move, decoded in one place: a config becomes (mode, its options)."""
 
+from types import SimpleNamespace
+
 from fleet_mpi import settings
 from fleet_mpi.errors import UsageError
+from fleet_mpi.modes import MODES
 
 # What a communicator is told where nothing else is: ``a_sync_configs`` and the 1.x trainer_runtime_config change it.
 COMMUNICATOR = dict(max_merge_var_num=1, send_queue_size=16, independent_recv_thread=False,
@@ -15,29 +18,15 @@ def chosen_mode(config, sync_mode=True, communicator=None):
         raise UsageError("runtime_split_send_recv is for asynchronous training: set sync_mode = False with it")
     if is_sync and config.enable_dc_asgd:
         raise UsageError("enable_dc_asgd corrects asynchronous training: set sync_mode = False with it")
-    if config.geo_sgd_mode:
-        return "geo", {"k_steps": _at_least_one("geo_sgd_need_push_nums", config.geo_sgd_need_push_nums)}
-    if is_sync:
-        return "sync", {}
-    if config.enable_dc_asgd:
-        return "delay_compensated", {"lambda_": config.dc_asgd_lambda, "adaptive": config.dc_asgd_adaptive,
-                                     "bound": config.dc_asgd_bound}
     staleness = config.staleness if config.staleness is not None else settings.get("FLEET_MPI_STALENESS")
-    if staleness >= 0:
-        return "bounded_staleness", {"bound": staleness}
+    decided = SimpleNamespace(**{**vars(config), "sync_mode": is_sync, "staleness": staleness})
+    mode = [mode for mode in MODES.values() if mode.asked_for(decided)][-1]
     told = {**COMMUNICATOR, **communicator_flags(), **(communicator or {})}
-    if config.half_async or not config.runtime_split_send_recv:
-        return "half_async", {"max_merge_var_num": told["max_merge_var_num"]}
-    return "async", told
+    of_worker = {option: told[option] for option in mode.worker.options if option in told}
+    return mode.name, {**of_worker, **mode.options_of(decided)}
 
 
 def communicator_flags():
     """{option: value} of the communicator's options that the environment sets."""
     flags = {name: settings.get(f"FLAGS_communicator_{name}") for name in COMMUNICATOR}
     return {name: value for name, value in flags.items() if value >= 0}
-
-
-def _at_least_one(name, value):
-    if int(value) < 1:
-        raise UsageError(f"{name}: expected a whole number from 1 up, got {value!r}")
-    return int(value)

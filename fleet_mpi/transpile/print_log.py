@@ -22,7 +22,7 @@ def placement_lines(distribution):
     found = [(variable, placement.of_variable(variable.name), " by rows" if placement is placements[1] else "")
              for placement in placements for variable in placement.variables]
     count = sum(len(shards) for _, shards, _ in found)
-    yield (f"mode {distribution.mode}, {distribution.workers} worker(s), {len(distribution.endpoints)} server(s), "
+    yield (f"mode {distribution.mode.name}, {distribution.workers} worker(s), {len(distribution.endpoints)} server(s), "
            f"{len(found)} variable(s) in {count} block(s)")
     for variable, shards, how in found:
         yield f"{variable.name} {variable.dtype} {list(variable.shape)}: {len(shards)} block(s){how}"

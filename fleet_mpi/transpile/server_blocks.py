@@ -25,7 +25,7 @@ def rate_block(program, distribution):
         var.copy_to(program.global_block())
     block = new_block(program)
     _copy_ops(distribution.rate_program.global_block(), block)
-    if distribution.mode != "sync":
+    if not distribution.mode.has_rounds:
         _count_over_workers(block, distribution.workers)
     return block.idx
 

@@ -17,7 +17,6 @@ from fleet_mpi.transpile.vars_distributed import VarsDistributed
 
 # The name's end of a variable that is made whole to be cut.
 WHOLE = ".whole"
-MODE_NUMBERS = {"sync": 0, "async": 1, "half_async": 2, "geo": 3, "delay_compensated": 1, "bounded_staleness": 1}
 
 
 def server_program(distribution, server, updates, endpoint):
@@ -35,11 +34,11 @@ def server_program(distribution, server, updates, endpoint):
         blocks.append(new_block(program).idx)  # as in the original: a server without shards has an empty one
     root.ops.append(Operator(root, "listen_and_serv", {"X": []}, {}, {
         "endpoint": endpoint, "pserver_id": server, "Fanin": distribution.workers,
-        "distributed_mode": MODE_NUMBERS[distribution.mode], "sync_mode": distribution.mode == "sync",
+        "distributed_mode": distribution.mode.number, "sync_mode": distribution.mode.has_rounds,
         "optimize_blocks": blocks, "grad_to_block_id": grad_to_block, "lr_decay_block_id": scheduled,
         "sparse_grad_to_param": [f"{distribution.gradients[one.name]}:{one.name}"
                                  for one in distribution.row_placement.variables],
-        "dc_asgd": distribution.mode == "delay_compensated", **_thread_numbers(),
+        "dc_asgd": distribution.mode.corrects_delay, **_thread_numbers(),
         **table_blocks(program, _tables(distribution, server, updates)), ROLE: int(Role.RPC)}))
     program._server = server
     belongs_to(program, distribution, endpoint)
@@ -109,7 +108,7 @@ def _update_ops(block, root, distribution, shard, updates):
             shape = shard.shape if tuple(var.shape) == whole else var.shape
             root.create_var(name=new, shape=shape, dtype=var.dtype, persistable=var.persistable, type=var.type)
     ops, workers = [], distribution.workers
-    if distribution.mode == "sync" and workers > 1:
+    if distribution.mode.has_rounds and workers > 1:
         parts = [f"{grad}.trainer_{worker}" for worker in range(workers)]
         for part in parts:
             root.create_var(name=part, shape=shard.shape, dtype=root.var(grad).dtype, type=root.var(grad).type,

@@ -105,7 +105,7 @@ def _split_of(block, variable, is_rows):
 
 def _exchange(block, distribution):
     ops = _receives(block, distribution)
-    if distribution.mode == "sync":
+    if distribution.mode.has_rounds:
         ops.insert(0, communicating(block, "send_barrier", {}, {}, {"endpoints": distribution.endpoints}))
     return ops
 
@@ -126,7 +126,7 @@ def _receives(block, distribution, kind="exchange"):
             concats.append(communicating(block, "concat", {"X": outs}, {"Out": [name]}, {"axis": 0}))
     if not receives:
         receives.append(communicating(block, "recv", {}, {"Out": []}, {"does": kind, "shapes": [], "rows": [], "param": ""}))
-    if kind == "initial" or distribution.mode == "sync":
+    if kind == "initial" or distribution.mode.has_rounds:
         receives.append(communicating(block, "fetch_barrier", {}, {}, {"endpoints": distribution.endpoints}))
     return [*receives, *concats]
 

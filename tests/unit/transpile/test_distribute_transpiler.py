@@ -134,7 +134,7 @@ def test_the_oldest_form_by_keywords(minimized):
     transpiler.transpile(optimize_ops=optimize_ops, params_grads=params_grads, trainer_id=0, program=program,
                          pservers=SERVERS, trainers=1, split_method=fluid.transpiler.HashName, sync_mode=False)
     assert transpiler.origin_program is program and transpiler.config.split_method is fluid.transpiler.HashName
-    assert transpiler.distribution.mode == "half_async"
+    assert transpiler.distribution.mode.name == "half_async"
 
 
 def test_half_of_the_oldest_form_is_refused():
@@ -147,7 +147,7 @@ def test_delay_compensation_is_for_asynchronous_training():
         DistributeTranspiler(config(enable_dc_asgd=True)).transpile(0, pservers=SERVERS)
     transpiler = DistributeTranspiler(config(enable_dc_asgd=True))
     transpiler.transpile(0, pservers=SERVERS, sync_mode=False)
-    assert transpiler.distribution.mode == "delay_compensated"
+    assert transpiler.distribution.mode.name == "delay_compensated"
 
 
 def test_programs_come_after_transpile():

@@ -34,7 +34,7 @@ def test_variables_are_placed_in_the_order_of_their_names(cut):
     assert [one.name for one in made.placement.variables] == ["b", "v", "w"]
     assert [(shard.name, shard.server) for shard in made.placement.shards] == [
         ("b", 0), ("v", 1), ("w.block0", 0), ("w.block1", 1)]
-    assert not made.row_placement.variables and made.mode == "sync" and made.workers == 2
+    assert not made.row_placement.variables and made.mode.name == "sync" and made.workers == 2
 
 
 def test_b36_whole_variables_are_shuffled_without_touching_numpys_generator(cut):
@@ -62,7 +62,7 @@ def test_flags_of_a_workers_communicator_need_not_be_the_servers(cut, split):
     with settings.override(FLAGS_communicator_max_merge_var_num=7, FLAGS_communicator_send_wait_times=3):
         worker, _ = distribute(*cut, config, ENDPOINTS, 2)
     assert worker.options != server.options and worker.fingerprint() == server.fingerprint()
-    assert not any(set(half.options) & set(COMMUNICATOR) for _, half in MODES.values())
+    assert not any(set(half.options) & set(COMMUNICATOR) for half in (mode.server for mode in MODES.values()))
 
 
 def test_options_that_servers_act_on_are_compared(cut):
