@@ -63,7 +63,7 @@ class Diverged(FleetError, ArithmeticError):
 class Preempted(FleetError):
     """The machine is wanted for something else; the state was saved: please start the job again."""
 
-    exit_code = 75
+    exit_code = 75  # "try again later" of sysexits.h
 
 
 class ProgramError(UsageError):

@@ -158,6 +158,22 @@ def lamb_step(param, direction, learning_rate, squares):
     update.lamb_step(*_lines(param, direction), learning_rate, *squares)
 
 
+def _measure_lars(param, grad, *states, **hypers):
+    return {"param": param, "gradient": grad}
+
+
+def _step_lars(param, measured, learning_rate, *states, squares, **hypers):
+    lars_momentum(param, measured["gradient"], learning_rate, *states, **hypers, squares=squares)
+
+
+def _measure_lamb(param, grad, *states, **hypers):
+    return {"param": param, "direction": lamb_direction(param, grad, *states, **hypers)}
+
+
+def _step_lamb(param, measured, learning_rate, *states, squares, **hypers):
+    lamb_step(param, measured["direction"], learning_rate, squares)
+
+
 def dpsgd(param, grad, learning_rate, step, batch_size=0.999, sigma=1e-8, seed=0):
     """SGD with one normal number of deviation sigma / batch_size, drawn anew at each step, added to every element.
 
@@ -263,13 +279,25 @@ class State:
 
 
 @dataclasses.dataclass(frozen=True)
+class Norms:
+    """The two halves of a rule that needs norms of whole variables, for slices of them.
+
+    ``measure(param, grad, *states, **hypers)`` gives {what: array}, whose squares are summed over all slices;
+    ``step(param, measured, learning_rate, *states, squares=..., **hypers)`` gets the sums, [1] float64 each, in that order.
+    """
+
+    measure: Callable
+    step: Callable
+
+
+@dataclasses.dataclass(frozen=True)
 class Rule:
     """What the ops and the servers must know of one update rule.
 
     ``untouched_rows`` tells whether rows that a row gradient does not mention "stay", "change" as with a zero
     gradient, or stay only with "lazy_mode". ``needs_whole``: a slice alone cannot be updated (norms, top-k).
     ``setup`` are hyper-parameters that only give states their initial values. ``fused`` is the dense kernel
-    with the names of its arguments (or numbers), for ``bind``.
+    with the names of its arguments (or numbers), for ``bind``. ``norms``: its halves, where it needs norms.
     """
 
     name: str
@@ -280,6 +308,7 @@ class Rule:
     needs_whole: bool = False
     setup: Mapping = dataclasses.field(default_factory=dict)
     fused: tuple | None = None
+    norms: Norms | None = None
 
     def complete(self, hypers):
         """What ``run`` takes: defaults filled in, each of its default's type (so that kernels compile once)."""
@@ -331,7 +360,7 @@ RULES = {rule.name: rule for rule in (
                                   "mu", "use_nesterov", "regularization_coeff", "rescale_grad"))),
     Rule("lars_momentum", lars_momentum, (VELOCITY,),
          {"mu": 0.9, "lars_coeff": 0.001, "lars_weight_decay": 0.0005, "epsilon": 0.0, "rescale_grad": 1.0},
-         needs_whole=True),
+         needs_whole=True, norms=Norms(_measure_lars, _step_lars)),
     Rule("adagrad", adagrad, (State("moment", "Moment", "initial_accumulator_value"),), {"epsilon": 1e-6},
          untouched_rows="stay", setup={"initial_accumulator_value": 0.0},
          fused=(update.adagrad, ("param", "grad", "moment", "learning_rate", "epsilon"))),
@@ -349,7 +378,8 @@ RULES = {rule.name: rule for rule in (
          {"rho": 0.95, "epsilon": 1e-6, "momentum": 0.0, "centered": False}),
     Rule("ftrl", ftrl, (State("squared", "SquaredAccumulator"), State("linear", "LinearAccumulator")),
          {"l1": 0.0, "l2": 0.0, "lr_power": -0.5}, untouched_rows="stay"),
-    Rule("lamb", lamb, ADAM_STATES, {"weight_decay": 0.01, **ADAM_HYPERS, "epsilon": 1e-6}, needs_whole=True),
+    Rule("lamb", lamb, ADAM_STATES, {"weight_decay": 0.01, **ADAM_HYPERS, "epsilon": 1e-6}, needs_whole=True,
+         norms=Norms(_measure_lamb, _step_lamb)),
     Rule("dpsgd", dpsgd, (State("dpsgd_step", "Step", like_param=False),), {"batch_size": 0.999, "sigma": 1e-8, "seed": 0}),
     Rule("dgc_momentum", dgc_momentum,
          (VELOCITY, State("_dgc_u_", "U"), State("_dgc_v_", "V"),

@@ -165,32 +165,25 @@ class DenseTable:
                 step.apply(grad, param, self._scratch_like(grad))
 
     def _finish(self, lines):
-        """The rules; LARS and LAMB with the norms of whole variables."""
-        directions, wanted = {}, {}
+        """The rules, some with the norms of whole variables."""
+        measured, wanted = {}, {}
         for segment, param, grad in lines:
-            if segment.recipe.rule == "lars_momentum":
-                wanted |= self._nodes([(segment, param)], "param", wanted)
-                wanted |= self._nodes([(segment, grad)], "gradient", wanted)
-            elif segment.recipe.rule == "lamb":
-                directions[segment] = update_rules.lamb_direction(
-                    param, grad, *self._states_of(segment), **self._hypers(segment))
-                wanted |= self._nodes([(segment, param)], "param", wanted)
-                wanted |= self._nodes([(segment, directions[segment])], "direction", wanted)
+            if segment.rule.norms is not None:
+                measured[segment] = segment.rule.norms.measure(param, grad, *self._states_of(segment),
+                                                               **self._hypers(segment))
+                for what, line in measured[segment].items():
+                    wanted |= self._nodes([(segment, line)], what, wanted)
         sums = (yield wanted) if norms.asks_at_the_end(self.recipes) else {}
         for segment, param, grad in lines:
-            self._run_rule(segment, param, grad, directions, sums)
+            self._run_rule(segment, param, grad, measured.get(segment), sums)
 
-    def _run_rule(self, segment, param, grad, directions, sums):
-        rate, variable = self.rates[segment.recipe.rate], self._variable_at(segment)
-        if segment.recipe.rule == "lamb":
-            update_rules.lamb_step(param, directions[segment], rate,
-                                   (sums[variable, "param"], sums[variable, "direction"]))
-        elif segment.recipe.rule == "lars_momentum":
-            update_rules.lars_momentum(param, grad, rate, *self._states_of(segment), **self._hypers(segment),
-                                       squares=(sums[variable, "param"], sums[variable, "gradient"]))
+    def _run_rule(self, segment, param, grad, measured, sums):
+        rule, rate, states = segment.rule, self.rates[segment.recipe.rate], self._states_of(segment)
+        if measured is None:
+            rule.run(param, grad, rate, *states, **rule.complete(self._hypers(segment)))
         else:
-            segment.rule.run(param, grad, rate, *self._states_of(segment), **segment.rule.complete(
-                self._hypers(segment)))
+            squares = tuple(sums[self._variable_at(segment), what] for what in measured)
+            rule.norms.step(param, measured, rate, *states, squares=squares, **self._hypers(segment))
 
     def _nodes(self, segments_and_lines, what, known=()):
         found = {}

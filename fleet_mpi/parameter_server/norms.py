@@ -6,8 +6,7 @@ recipes tell, whether or not they have anything to ask for: so servers, and tabl
 """
 
 from fleet_mpi.parameter_server.recipes import BoundNorm
-
-RATIO_RULES = ("lars_momentum", "lamb")
+from fleet_mpi.update_rules import RULES
 
 
 def most_steps(recipes):
@@ -23,7 +22,7 @@ def asks_at(recipes, position):
 
 def asks_at_the_end(recipes):
     """Whether any rule of the job takes norms."""
-    return any(recipe.rule in RATIO_RULES for recipe in recipes.values())
+    return any(RULES[recipe.rule].norms is not None for recipe in recipes.values())
 
 
 def sum_for(step, variable, recipes, sums):

@@ -3,12 +3,14 @@
 A recipe is some steps on the averaged gradient (clipping, weight decay), then a rule of ``update_rules`` with its
 settings, at a learning rate that is known by name. Steps act in place and element by element, with the roundings of
 the ops they stand for, so that any cut of a variable gives the bits of the whole. Only norms need more than a cut
-has: those steps, and the rules LARS and LAMB, name the sums of squares they want.
+has: those steps, and rules with ``norms``, name the sums of squares they want.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+
+from fleet_mpi.update_rules import RULES
 
 
 class Decay(NamedTuple):
@@ -58,7 +60,7 @@ class Recipe(NamedTuple):
     @property
     def needs_norms(self):
         """Whether a part of the variable cannot be updated on its own."""
-        return self.rule in ("lars_momentum", "lamb") or any(isinstance(step, BoundNorm) for step in self.steps)
+        return RULES[self.rule].norms is not None or any(isinstance(step, BoundNorm) for step in self.steps)
 
     def key(self):
         """What two variables must have in common to be updated in one go."""

@@ -161,24 +161,18 @@ class RowTable:
         yield from self._finish(gradient, recipes)
 
     def _finish(self, gradient, recipes):
-        """The rule; LARS and LAMB with the norms of the whole table."""
-        direction, wanted = None, {}
-        if self.recipe.rule == "lars_momentum":
-            wanted = {"param": self.params, "gradient": gradient.dense()}
-        elif self.recipe.rule == "lamb":
-            direction = update_rules.lamb_direction(self.params, gradient.dense(), *self.states.values(), **self.hypers)
-            wanted = {"param": self.params, "direction": direction}
-        asked = {(self.name, what): self._nodes(array) for what, array in wanted.items()}
+        """The rule, with the norms of the whole table where it needs them."""
+        halves, measured = self.rule.norms, {}
+        if halves is not None:
+            measured = halves.measure(self.params, gradient.dense(), *self.states.values(), **self.hypers)
+        asked = {(self.name, what): self._nodes(array) for what, array in measured.items()}
         sums = (yield asked) if norms.asks_at_the_end(recipes) else {}
-        squares = tuple(sums[self.name, what] for what in wanted)
-        rate = self.rates[self.recipe.rate]
-        if self.recipe.rule == "lamb":
-            update_rules.lamb_step(self.params, direction, rate, squares)
-        elif self.recipe.rule == "lars_momentum":
-            update_rules.lars_momentum(self.params, gradient.dense(), rate, *self.states.values(), **self.hypers,
-                                       squares=squares)
-        else:
+        if halves is None:
             self._run_rule(gradient)
+        else:
+            squares = tuple(sums[self.name, what] for what in measured)
+            halves.step(self.params, measured, self.rates[self.recipe.rate], *self.states.values(), squares=squares,
+                        **self.hypers)
 
     def _nodes(self, array):
         """The nodes of the tree of squares of an array that lies as the table does."""

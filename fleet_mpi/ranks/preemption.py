@@ -10,13 +10,13 @@ import time
 
 import numpy as np
 
-from fleet_mpi.errors import Stalled, UsageError
+from fleet_mpi.errors import Preempted, Stalled, UsageError
 from fleet_mpi.ranks import meeting
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.ranks.in_flight import Receiving, Sending
 
 SIGNALS = (signal.SIGUSR1, signal.SIGTERM)
-EXIT_CODE = 75  # "try again later" of sysexits.h: the batch script requeues the job
+EXIT_CODE = Preempted.exit_code  # the batch script requeues the job
 
 _GO_ON, _STOP, _LEFT = range(3)
 _LOOK_EVERY_S = 0.25     # how long a request may go unseen, where steps are shorter than that
