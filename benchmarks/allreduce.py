@@ -66,8 +66,8 @@ def _aims(figure):
 
 def _hooks(options):
     found = mpi_ranks.run(1, "allreduce_ranks", "hooks", {"shape": "resnet", "rounds": 2 if options.quick else 7})
-    print(f"\none rank, nothing to send: a step spends {1e6 * statistics.median(found['seconds']):.0f} us on telling of "
-          f"{found['gradients']} gradients")
+    print(f"\none rank, nothing to send: a step spends {1e6 * statistics.median(found['seconds']):.0f} us on telling "
+          f"of {found['gradients']} gradients")
     return found
 
 
@@ -75,7 +75,8 @@ def _options(argv):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allreduce", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, for breakage and not for numbers")
     parser.add_argument("--json", action="store_true", help="everything measured as one line at the end")
-    parser.add_argument("--size", type=int, metavar="FLOATS", help="one gradient of as many floats, instead of all sizes")
+    parser.add_argument("--size", type=int, metavar="FLOATS",
+                        help="one gradient of as many floats, instead of all sizes")
     parser.add_argument("--ranks", type=_numbers, metavar="N,N", help="numbers of ranks (default 2,4)")
     parser.add_argument("--peer", choices=["torch"], help="steps of an MLP on 2 ranks beside DDP with gloo")
     parser.add_argument("--peer-python", metavar="PATH", default=sys.executable,

@@ -112,7 +112,8 @@ def _speed_line(case, outcomes, modules):
         aims.append(f"{above:.0f} us above the floor, aim {case.most_above_floor_us:g}: "
                     + _met(above <= case.most_above_floor_us))
     wrong = different_losses(outcomes)
-    line = _line(f"{case.title}: {case.unit}", case.threads, *rates, *(f"{ratio:.2f} ({_best(outcomes, module):.2f})" for module, ratio in ratios.items()),
+    line = _line(f"{case.title}: {case.unit}", case.threads, *rates,
+                 *(f"{ratio:.2f} ({_best(outcomes, module):.2f})" for module, ratio in ratios.items()),
                  ", ".join(aims))
     return line + ("\n  " + wrong if wrong else "")
 

@@ -22,7 +22,8 @@ def fit_a_line(batch, rate=0.001):
 def wide_and_deep(batch, rate=0.1, table=inputs.TABLE):
     """The present wide_and_deep, 26 lookups with row gradients, without its metrics."""
     batches, values = inputs.wide_and_deep(batch, table)
-    feeds = [{"dense_input": dense, "label": label, **{f"C{i + 1}": ids[:, i:i + 1].copy() for i in range(inputs.SLOTS)}}
+    feeds = [{"dense_input": dense, "label": label,
+              **{f"C{i + 1}": ids[:, i:i + 1].copy() for i in range(inputs.SLOTS)}}
              for dense, ids, label in batches]
     named = {"SparseFeatFactors": values["table"], "linear_0.w_0": values["wide_w"], "linear_0.b_0": values["wide_b"]}
     for i in range(4):

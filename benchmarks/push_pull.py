@@ -48,8 +48,9 @@ def main(argv=None):
               for workers, rule in ((1, "sgd"), (2, "adam"))]
     print("\n".join(_memory_line(one) for one in memory))
     start = _start_seconds(1 if options.quick else 3)
-    print(f"mpirun -np 4 fit_a_line, start to exit: {statistics.median(start):.2f} s ({min(start):.2f}..{max(start):.2f})"
-          f"; aim below 5 s: {'met' if statistics.median(start) < 5 else 'NOT met'}")
+    print(f"mpirun -np 4 fit_a_line, start to exit: {statistics.median(start):.2f} s "
+          f"({min(start):.2f}..{max(start):.2f}); aim below 5 s: "
+          f"{'met' if statistics.median(start) < 5 else 'NOT met'}")
     return _end(options, figures, quiet=quiet, memory=memory, start=start)
 
 
@@ -61,7 +62,8 @@ def _end(options, figures, **others):
 
 
 def _measure(rule, workers, name, size, options):
-    found = mpi_ranks.run(1 + workers, "push_pull_ranks", "rates", {"rule": rule, "size": size, "rounds": 2 if options.quick else 5})
+    found = mpi_ranks.run(1 + workers, "push_pull_ranks", "rates",
+                          {"rule": rule, "size": size, "rounds": 2 if options.quick else 5})
     payload = 8 * size * workers / 1e9
     rates = {way: payload / statistics.median(found[way]) for way in WAYS}
     return {"rule": rule, "workers": workers, "size": name, "floats": size, "seconds": found, "rates": rates}
@@ -91,8 +93,8 @@ def _aims(figure):
 def _quiet_lines(quiet):
     share = quiet["burnt"] / quiet["seconds"]
     soon, late = (1e6 * statistics.median(quiet[key]) for key in ("soon", "late"))
-    return (f"an idle server burns {100 * share:.2f} % of a core over {quiet['seconds']:g} s, after a second of idleness; "
-            f"aim below 2 %: {'met' if share < 0.02 else 'NOT met'}\n"
+    return (f"an idle server burns {100 * share:.2f} % of a core over {quiet['seconds']:g} s, after a second of "
+            f"idleness; aim below 2 %: {'met' if share < 0.02 else 'NOT met'}\n"
             f"8 Ki floats, round trip 1 ms after the last one: {soon:.0f} us; a second after it: {late:.0f} us (it may "
             f"meet a sleep of 10 ms)")
 
@@ -100,13 +102,14 @@ def _quiet_lines(quiet):
 def _memory_line(one):
     allowed = one["params"] * (1 + one["states"] + one["workers"]) * 1.1
     used = one["server"] - one["empty"]
-    return (f"server memory, {one['rule']}, {one['workers']} worker(s): {used / 1e6:.0f} MB above an empty rank; aim at "
-            f"most {allowed / 1e6:.0f}: {'met' if used <= allowed else 'NOT met'}")
+    return (f"server memory, {one['rule']}, {one['workers']} worker(s): {used / 1e6:.0f} MB above an empty rank; aim "
+            f"at most {allowed / 1e6:.0f}: {'met' if used <= allowed else 'NOT met'}")
 
 
 def _start_seconds(rounds):
     """Seconds of the smallest whole job, by our launcher; the first one fills the compiler's cache."""
-    command = [sys.executable, "-m", "fleet_mpi.launch", "--log_dir=", "-np", "4", "-m", "fleet_mpi.examples.fit_a_line"]
+    command = [sys.executable, "-m", "fleet_mpi.launch", "--log_dir=", "-np", "4", "-m",
+               "fleet_mpi.examples.fit_a_line"]
     seconds = []
     for number in range(rounds + 1):
         began = time.perf_counter()

@@ -1,6 +1,7 @@
 """The parser of all commands of this package: ``--version``, and a misspelt flag is refused with the nearest one.
 
-Knows form only; what the words of a command mean is the command's business. Misuse ends with code 2, as argparse has it.
+Knows form only; what the words of a command mean is the command's business. Misuse ends with code 2, as argparse has
+it.
 """
 
 import argparse
@@ -16,7 +17,8 @@ class CommandLine(argparse.ArgumentParser):
     def __init__(self, *args, hint="", **options):
         super().__init__(*args, **options)
         self.hint = hint
-        self.add_argument("--version", action="version", version=f"fleet_mpi {__version__}", help="show the version, and end")
+        self.add_argument("--version", action="version", version=f"fleet_mpi {__version__}",
+                          help="show the version, and end")
 
     def parse_args(self, args=None, namespace=None):
         """As argparse does, but an unknown flag comes before a missing argument: it may be the same one, misspelt."""

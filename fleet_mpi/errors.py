@@ -120,8 +120,9 @@ def not_built(name, sentence):
     """Something to import, to pass on and to inherit from, that raises NotBuilt as soon as it is called."""
     def refuse(cls, *args, **kwargs):
         raise NotBuilt(f"{name}: {sentence}")
-    return type(name.rpartition(".")[2], (), {"__new__": refuse, "__doc__": f"Not built: {sentence}.", "__module__": __name__,
-                                              "sentence": sentence})
+    return type(name.rpartition(".")[2], (),
+                {"__new__": refuse, "__doc__": f"Not built: {sentence}.", "__module__": __name__,
+                 "sentence": sentence})
 
 
 def _imported(name, path):

@@ -1,6 +1,7 @@
 """Every environment variable the package reads: one table, typed.
 
-Read when asked for, not at import: scripts set PADDLE_* variables in their own first lines. Knows names and types only; what a setting means is the business of whoever asks for it.
+Read when asked for, not at import: scripts set PADDLE_* variables in their own first lines. Knows names and types only;
+what a setting means is the business of whoever asks for it.
 """
 
 import difflib
@@ -26,7 +27,8 @@ class Setting(NamedTuple):
 
 
 def counts_by_node(words):
-    """How many tasks each node has: "2(x3),1" are 2 on each of three nodes, and 1; empty where it says something else."""
+    """How many tasks each node has: "2(x3),1" are 2 on each of three nodes, and 1; empty where it says something
+    else."""
     parts = [re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", word) for word in words.split(",")]
     return tuple(int(part[1]) for part in parts for _ in range(int(part[2] or 1))) if all(parts) else ()
 
@@ -48,8 +50,8 @@ TABLE = (
             "collective training: exact (gradients are summed in rank order), fast (as the library likes) or nccl (on "
             "GPUs, by NCCL); empty: exact up to 8 workers"),
     Setting("FLEET_MPI_SHARED_MEMORY", bool, True,
-            "collective training, exact: gradients of workers on one machine lie in memory that they share and are summed "
-            "there, where that is possible; 0: they are sent as messages"),
+            "collective training, exact: gradients of workers on one machine lie in memory that they share and are "
+            "summed there, where that is possible; 0: they are sent as messages"),
     Setting("FLEET_MPI_STALENESS", int, -1,
             "asynchronous training: how many steps a worker may be ahead of the slowest one; -1: no bound"),
     Setting("FLAGS_communicator_max_merge_var_num", int, -1,
@@ -74,8 +76,8 @@ TABLE = (
     Setting("FLAGS_selected_gpus", str, "",
             "the device of this rank; of several, comma separated, the one with its number among the machine's ranks"),
     Setting("FLEET_MPI_SYNTHETIC_SAMPLES", int, 0,
-            "the most pictures that a part of a made-up set (flowers, cifar, fashion-mnist, voc2012) has, for short runs; "
-            "0: no limit", 0),
+            "the most pictures that a part of a made-up set (flowers, cifar, fashion-mnist, voc2012) has, for short "
+            "runs; 0: no limit", 0),
     Setting("CPU_NUM", int, 0,
             "number of CPU places that cpu_places() lists; 0: one", 0),
     Setting("DATA_HOME", str, "",
@@ -140,7 +142,8 @@ def get(name):
 
 
 def check():
-    """Read every setting of this package that the environment has, so that a wrong one is refused before it is needed."""
+    """Read every setting of this package that the environment has, so that a wrong one is refused before it is
+    needed."""
     for name in sorted(NAMES.intersection(os.environ)):
         if name.startswith(("FLEET_MPI_", "FLAGS_")):
             _read(name)
@@ -207,8 +210,8 @@ _OF_LAUNCHER = "FLEET_MPI_LAUNCH_"  # what it tells its ranks
 
 
 def strangers(environ):
-    """(variable, what was meant, as the end of a sentence) of all FLEET_MPI_* that are not read, and of all FLAGS_* that
-    look like a misspelt one; other FLAGS_* belong to the original, and mean nothing here.
+    """(variable, what was meant, as the end of a sentence) of all FLEET_MPI_* that are not read, and of all FLAGS_*
+    that look like a misspelt one; other FLAGS_* belong to the original, and mean nothing here.
     """
     for name in sorted(environ):
         if name in NAMES or name in _OTHER_FLAGS or name.startswith(_OF_LAUNCHER):

@@ -283,7 +283,8 @@ class Norms:
     """The two halves of a rule that needs norms of whole variables, for slices of them.
 
     ``measure(param, grad, *states, **hypers)`` gives {what: array}, whose squares are summed over all slices;
-    ``step(param, measured, learning_rate, *states, squares=..., **hypers)`` gets the sums, [1] float64 each, in that order.
+    ``step(param, measured, learning_rate, *states, squares=..., **hypers)`` gets the sums, [1] float64 each, in that
+    order.
     """
 
     measure: Callable
@@ -380,7 +381,8 @@ RULES = {rule.name: rule for rule in (
          {"l1": 0.0, "l2": 0.0, "lr_power": -0.5}, untouched_rows="stay"),
     Rule("lamb", lamb, ADAM_STATES, {"weight_decay": 0.01, **ADAM_HYPERS, "epsilon": 1e-6}, needs_whole=True,
          norms=Norms(_measure_lamb, _step_lamb)),
-    Rule("dpsgd", dpsgd, (State("dpsgd_step", "Step", like_param=False),), {"batch_size": 0.999, "sigma": 1e-8, "seed": 0}),
+    Rule("dpsgd", dpsgd, (State("dpsgd_step", "Step", like_param=False),),
+         {"batch_size": 0.999, "sigma": 1e-8, "seed": 0}),
     Rule("dgc_momentum", dgc_momentum,
          (VELOCITY, State("_dgc_u_", "U"), State("_dgc_v_", "V"),
           State("dgc_step", "current_step", like_param=False, dtype="int64")),

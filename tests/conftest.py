@@ -27,7 +27,8 @@ OF_MPI = {*STARTING_JOBS} | {HERE / "unit" / name for name in (
 
 def pytest_addoption(parser):
     """CI runs all tests with one MPI, and with the other one those that depend on it."""
-    parser.addoption("--depends-on-mpi", action="store_true", help="only tests that may come out otherwise with another MPI")
+    parser.addoption("--depends-on-mpi", action="store_true",
+                     help="only tests that may come out otherwise with another MPI")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,8 +1,8 @@
 """A server's program by the calls of ``fluid.io``, before it serves (and after): the original's way to resume.
 
-A server has blocks of variables in its scope. From files of whole variables it takes its own, whatever number of servers
-there was before; it saves what it has, which the others' blocks make whole again (``blocks``). What workers keep
-themselves is not its business.
+A server has blocks of variables in its scope. From files of whole variables it takes its own, whatever number of
+servers there was before; it saves what it has, which the others' blocks make whole again (``blocks``). What workers
+keep themselves is not its business.
 """
 
 import contextlib
@@ -34,7 +34,8 @@ class BlockValues:
     def add(self, save, vars=None, predicate=None, filename=None):
         """Let a save have some variables, a file for each block: several servers save into one folder."""
         if filename is not None:
-            notices.once("blocks", f"a server has blocks of variables, and saves each in a file of its own, not in {filename!r}")
+            notices.once("blocks",
+                         f"a server has blocks of variables, and saves each in a file of its own, not in {filename!r}")
         for name, places in self._chosen(vars, predicate).items():
             for shard, held in places:
                 if shard is None and name in save.files:
@@ -56,7 +57,8 @@ class BlockValues:
         variables.refuse_differences(source.folder, wrong)
         for held, part in (one for places in found.values() for one in places):
             self.scope.var(held).get_tensor().set(part)
-        # Workers learn it when they greet: their own values are not to replace these, and what they keep themselves is there.
+        # Workers learn it when they greet: their own values are not to replace these, and what they keep themselves is
+        # there.
         self.distribution.loaded_from = [os.path.abspath(source.folder), source.files]
 
     def _needed(self, chosen, source):

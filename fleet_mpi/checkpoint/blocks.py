@@ -1,7 +1,8 @@
 """Variables that were saved in blocks: servers that save before or after they serve write what each of them has.
 
-A block is a file ``NAME.block1``, its rows in the tensor format; the manifest says which rows each block of a variable has.
-Read, they are the whole variable again. Who saves last decides: a variable that is saved whole has no blocks any more.
+A block is a file ``NAME.block1``, its rows in the tensor format; the manifest says which rows each block of a variable
+has. Read, they are the whole variable again. Who saves last decides: a variable that is saved whole has no blocks any
+more.
 """
 
 import numpy as np
@@ -17,7 +18,8 @@ def name_of(name, block):
 
 
 def note(save, name, rows):
-    """Let a save say that a variable is in blocks; ``rows`` are (first row, number of rows) of all of them, in order."""
+    """Let a save say that a variable is in blocks; ``rows`` are (first row, number of rows) of all of them, in
+    order."""
     save.note(_NOTE + name, until=name, rows=[list(one) for one in rows])
 
 

@@ -112,5 +112,5 @@ def _check_numbers(dirname, stored):
     for who, (array, read_back) in stored.items():
         kept = read_back()
         if not np.array_equal(kept.reshape(-1), array.reshape(-1), equal_nan=True):
-            raise CheckpointDamaged(f"{dirname}: {who} is {array.reshape(-1)[0]}, but {kept.reshape(-1)[0]} for a variable "
-                                    f"that is updated together with it: were both saved by the same training?")
+            raise CheckpointDamaged(f"{dirname}: {who} is {array.reshape(-1)[0]}, but {kept.reshape(-1)[0]} for a "
+                                    f"variable that is updated together with it: were both saved by the same training?")

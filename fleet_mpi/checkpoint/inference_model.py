@@ -83,8 +83,8 @@ def _read_model(files, name):
     for key in ("feeds", "fetches"):
         wrong = [one for one in _list(extra.get(key)) if one not in program.global_block().vars]
         if wrong or not isinstance(extra.get(key), list):
-            raise CheckpointDamaged(f"{path}: it was not written by save_inference_model: expected the variables to feed and "
-                                    f"to fetch, got {key} {extra.get(key)!r:.80}")
+            raise CheckpointDamaged(f"{path}: it was not written by save_inference_model: expected the variables to "
+                                    f"feed and to fetch, got {key} {extra.get(key)!r:.80}")
     return program, extra
 
 

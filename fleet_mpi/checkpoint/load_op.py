@@ -10,7 +10,8 @@ def load(out, file_path, load_as_fp16=None):
     """Let ``out`` be the tensor of a file that ``save_vars`` wrote, read anew at every run."""
     helper = LayerHelper("load")
     helper.append_op("load", {}, {"Out": [helper.require(out, "out")]},
-                     {"file_path": str(file_path), **({} if load_as_fp16 is None else {"load_as_fp16": bool(load_as_fp16)})})
+                     {"file_path": str(file_path),
+                      **({} if load_as_fp16 is None else {"load_as_fp16": bool(load_as_fp16)})})
 
 
 @op("load", attrs={"file_path": "", "load_as_fp16": False}, dynamic=True, effect=True)
@@ -31,8 +32,8 @@ def read(k, path):
         with open(path, "rb") as stream:
             found = read_tensor(stream)
             if stream.read(1):
-                raise CheckpointDamaged(f"{k.op}: {path}: there is more in the file after the tensor; a file of several "
-                                        f"variables is read by fluid.io.load_vars(..., filename=...)")
+                raise CheckpointDamaged(f"{k.op}: {path}: there is more in the file after the tensor; a file of "
+                                        f"several variables is read by fluid.io.load_vars(..., filename=...)")
     except OSError as error:
         k.fail(f"cannot read {path!r} ({error.strerror}); expected a file that fluid.io.save_vars wrote")
     return found

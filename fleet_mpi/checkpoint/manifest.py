@@ -1,7 +1,8 @@
 """The manifest of a folder of saved files: which save wrote each file last, and what it wrote.
 
-One hidden file beside the saved ones: a line with format, version and checksum, then JSON. It is replaced by one rename,
-and that rename is what makes a save count. Folders without one (the original's) have nothing to be compared with.
+One hidden file beside the saved ones: a line with format, version and checksum, then JSON. It is replaced by one
+rename, and that rename is what makes a save count. Folders without one (the original's) have nothing to be compared
+with.
 """
 
 import json
@@ -64,6 +65,7 @@ def parse(data, folder):
         document = json.loads(body)
         return Manifest({name: Entry(*entry) for name, entry in document["files"].items()}, document["notes"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointDamaged(f"{path_in(folder)}: the list of what was saved is damaged or of another version: {error}; "
-                                f"take an older copy of the folder, or remove this file to load the others unchecked"
+        raise CheckpointDamaged(f"{path_in(folder)}: the list of what was saved is damaged or of another version: "
+                                f"{error}; take an older copy of the folder, or remove this file to load the others "
+                                f"unchecked"
                                 ) from None

@@ -131,8 +131,8 @@ def _wait_for(handle, folder):
             return _lock(handle)
         except BlockingIOError:
             if time.monotonic() > until:
-                raise Stalled(f"save into {folder!r}: another process has been saving there for {deadline_s:g} s and has "
-                              f"not finished: end it if it hangs, or save into another folder") from None
+                raise Stalled(f"save into {folder!r}: another process has been saving there for {deadline_s:g} s and "
+                              f"has not finished: end it if it hangs, or save into another folder") from None
         time.sleep(_POLL_S)
 
 

@@ -76,7 +76,8 @@ class NativeConfig:
 
 
 class PaddlePredictor:
-    """A loaded model; ``run`` takes a tensor per variable to feed, in their order, or by name where tensors have one."""
+    """A loaded model; ``run`` takes a tensor per variable to feed, in their order, or by name where tensors have
+    one."""
 
     def __init__(self, config):
         if not config.model_dir:

@@ -36,8 +36,8 @@ def load_program_state(model_path, var_list=None):
     elif not os.path.isfile(model_path):
         raise CheckpointMissing(f"load_program_state: neither {model_path}.pdparams nor a folder or file {model_path}")
     elif chosen is None:
-        raise UsageError(f"load_program_state: {model_path} holds several variables without their names; give var_list, the "
-                         f"variables that were saved into it")
+        raise UsageError(f"load_program_state: {model_path} holds several variables without their names; give "
+                         f"var_list, the variables that were saved into it")
     else:
         values = read_settled(folder or ".", lambda files: values_of(files, chosen, name, chosen))
     return {one: array for one, array, _ in values if chosen is None or one in chosen}

@@ -1,8 +1,8 @@
 """Where the random numbers of a training go on after a resume: the run count of its program, noted in the manifest.
 
 A save of all that persists notes the count; loading the same files into the same program takes it up. Loading them into
-another program, or some of them, or after one of them was replaced by something else, does not. Of several workers the one
-whose save counts notes its own, and all that load it take it.
+another program, or some of them, or after one of them was replaced by something else, does not. Of several workers the
+one whose save counts notes its own, and all that load it take it.
 """
 
 import zlib
@@ -23,7 +23,8 @@ def note_runs(save, program):
 
 @contextmanager
 def resuming_runs(program, dirname, names, scope=None):
-    """Load these files of a folder within the block; after it the program goes on where they were saved, if it was there."""
+    """Load these files of a folder within the block; after it the program goes on where they were saved, if it was
+    there."""
     files = SavedFiles(dirname)
     noted = files.manifest.notes.get(_key(program, names))
     yield

@@ -1,8 +1,8 @@
 """Reading a folder that saves were written into: every file as the last save that counts left it, or a refusal.
 
-A save may be on its way meanwhile (``transaction``): files that are not yet in their places are read from where they are,
-and a reader that was overtaken begins again. Nothing in the folder is changed, so that it may be read-only.
-Knows no format.
+A save may be on its way meanwhile (``transaction``): files that are not yet in their places are read from where they
+are, and a reader that was overtaken begins again. Nothing in the folder is changed, so that it may be read-only. Knows
+no format.
 """
 
 import io
@@ -33,8 +33,8 @@ def read_settled(folder, read):
         else:
             if not files.is_outdated():
                 return
-    raise CheckpointDamaged(f"{folder}: it was saved to {_MOST_TRIES} times while it was read: load it when no training "
-                            f"saves into it, or from a copy")
+    raise CheckpointDamaged(f"{folder}: it was saved to {_MOST_TRIES} times while it was read: load it when no "
+                            f"training saves into it, or from a copy")
 
 
 class SavedFiles:
@@ -80,7 +80,8 @@ class SavedFiles:
 
     @contextmanager
     def refusing_changed(self, names):
-        """Let a CheckpointDamaged of the block name all of these files that are not what was saved, if it comes from that."""
+        """Let a CheckpointDamaged of the block name all of these files that are not what was saved, if it comes from
+        that."""
         try:
             yield
         except CheckpointDamaged:
@@ -91,9 +92,9 @@ class SavedFiles:
         changed = [name for name in names if not self._is_whole(name)]
         if changed:
             raise CheckpointDamaged(
-                f"{self.folder}: {len(changed)} of {len(names)} files are not what was saved: {', '.join(changed[:20])}. "
-                f"They were damaged, or written by something else since: take an older copy; if the change is meant, "
-                f"remove {manifest.path_in(self.folder)} to load the files as they are")
+                f"{self.folder}: {len(changed)} of {len(names)} files are not what was saved: "
+                f"{', '.join(changed[:20])}. They were damaged, or written by something else since: take an older "
+                f"copy; if the change is meant, remove {manifest.path_in(self.folder)} to load the files as they are")
 
     def _is_whole(self, name):
         if not self.has(name):
@@ -112,7 +113,8 @@ class SavedFiles:
 
 
 class SavedFile(io.FileIO):
-    """A file, read from its start to its end and compared with what was saved (Entry, or None where that is unknown)."""
+    """A file, read from its start to its end and compared with what was saved (Entry, or None where that is
+    unknown)."""
 
     def __init__(self, path, entry):
         super().__init__(path)

@@ -57,7 +57,8 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     refuse_on_server(main_program, "save_inference_model")
     whole = Whole(connected("save_inference_model").client)
     return distributed.save_inference_model(whole, dirname, feeded_var_names, target_vars, distribution.origin,
-                                            global_scope(), model_filename, params_filename, program_only, author_here())
+                                            global_scope(), model_filename, params_filename, program_only,
+                                            author_here())
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
@@ -69,8 +70,8 @@ def load_all(source, main_program):
     """Let a program have all that persists of it.
 
     With servers, worker 0 hands them theirs. The other workers take the servers' values as they are then, and from the
-    files what is not the servers', unless worker 0 is still about to write it. A server that does not serve yet takes its
-    blocks.
+    files what is not the servers', unless worker 0 is still about to write it. A server that does not serve yet takes
+    its blocks.
     """
     program = program_of(main_program)
     if program._server is not None:
@@ -120,22 +121,24 @@ def _refuse_loading_to_servers(main_program, vars=None, predicate=None):
     chosen = choose(main_program, vars, predicate) if distribution is not None else {}
     kept = sorted(name for name in chosen if name in distribution.recipes)
     if kept:
-        raise UsageError(f"load_vars: {', '.join(kept[:5])} are on the servers: load all persistable variables together "
-                         f"(load_persistables), or give init_server the folder")
+        raise UsageError(f"load_vars: {', '.join(kept[:5])} are on the servers: load all persistable variables "
+                         f"together (load_persistables), or give init_server the folder")
 
 
 def load_rest(distribution, told, scope):
-    """A worker's: take what it keeps itself (statistics of batch normalisation) from where the servers loaded theirs."""
+    """A worker's: take what it keeps itself (statistics of batch normalisation) from where the servers loaded
+    theirs."""
     source, origin, counters = Source(*told), distribution.origin, distribution.counters()
     contents = Contents(sessions.describe(distribution))
     rest = distributed.rest_of(contents, origin, counters)
     if not any(source.has(origin, [name]) for name in rest):
         if rest:
-            notices.log().warning("the servers loaded %s, where this worker finds nothing of what is not on the servers: %s "
-                                  "start anew here", source.folder, ", ".join(rest[:5]))
+            notices.log().warning("the servers loaded %s, where this worker finds nothing of what is not on the "
+                                  "servers: %s start anew here", source.folder, ", ".join(rest[:5]))
         return
     with resuming_runs(distribution.program, source.folder, source.names(origin), scope):
-        distributed.load_rest(contents, source.folder, origin, scope, lambda names: source.read(origin, names), counters)
+        distributed.load_rest(contents, source.folder, origin, scope, lambda names: source.read(origin, names),
+                              counters)
 
 
 Distribution.load_rest = load_rest
@@ -207,8 +210,8 @@ def author_here():
 def refuse_on_server(main_program, what):
     """UsageError for a server's program: what it has are parts of variables."""
     if program_of(main_program)._server is not None:
-        raise UsageError(f"{what}: a server has blocks of the program's variables, not the whole: call it on a worker, or save "
-                         f"this server's blocks with save_persistables")
+        raise UsageError(f"{what}: a server has blocks of the program's variables, not the whole: call it on a worker, "
+                         f"or save this server's blocks with save_persistables")
 
 
 def _distribution(main_program):

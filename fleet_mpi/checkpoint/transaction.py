@@ -9,9 +9,8 @@ A save goes through three stages, and may be killed in any of them:
    (``saved_files``), and the next save into the folder finishes the renames.
 
 Savers take turns for the last two stages. Where the file system has no locks, one at a time may save into a folder.
-Workers of one job that save the same state into one folder leave one save there, that of the lowest worker, whichever comes
-first (``Author``).
-Knows no format.
+Workers of one job that save the same state into one folder leave one save there, that of the lowest worker, whichever
+comes first (``Author``). Knows no format.
 """
 
 import os
@@ -109,7 +108,8 @@ class Save:
         if self._author is None or not known.notes.keys() >= self.notes.keys():
             return False
         mine = self._author_note()
-        authors = [known.notes.get(_AUTHOR + known.files[name].save) if name in known.files else None for name in self.files]
+        authors = [known.notes.get(_AUTHOR + known.files[name].save) if name in known.files else None
+                   for name in self.files]
         return all(one is not None and {**one, "worker": mine["worker"]} == mine and one["worker"] < mine["worker"]
                    for one in authors)
 
@@ -120,7 +120,8 @@ class Save:
         if self._author is not None:
             notes[_AUTHOR + self.id] = self._author_note()
         left = {_AUTHOR + entry.save for entry in files.values()}
-        return Manifest(files, {key: words for key, words in notes.items() if not key.startswith(_AUTHOR) or key in left})
+        return Manifest(files,
+                        {key: words for key, words in notes.items() if not key.startswith(_AUTHOR) or key in left})
 
     def _author_note(self):
         return {**self._author._asdict(), "state": self._state}
@@ -132,8 +133,8 @@ class Save:
             parts.sweep(self.folder, and_folders=False)
         except OSError as error:
             problem = storage.refused("save into", self.folder, error)
-            raise StorageProblem(f"{problem}. The save is complete and can be loaded here; the next one will put its files "
-                                 f"in their places") from None
+            raise StorageProblem(f"{problem}. The save is complete and can be loaded here; the next one will put its "
+                                 f"files in their places") from None
 
     def close(self):
         """Remove what does not count, give up the lock."""
@@ -154,8 +155,8 @@ class Save:
             above = os.path.dirname(place)
             os.makedirs(above, exist_ok=True)
             if os.path.commonpath([self.folder, os.path.realpath(above)]) != self.folder:
-                raise UsageError(f"save into {self.folder!r}: {name!r} would lie outside, since {above!r} is a link; remove "
-                                 f"the link, or give the variable another name")
+                raise UsageError(f"save into {self.folder!r}: {name!r} would lie outside, since {above!r} is a link; "
+                                 f"remove the link, or give the variable another name")
             if os.path.isdir(place):
                 raise IsADirectoryError(f"there is a folder where the file {place!r} should be")
             storage.keep_mode(place, os.path.join(self._part.path, name))

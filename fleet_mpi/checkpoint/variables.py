@@ -106,8 +106,9 @@ def put_values(scope, chosen, values, dirname):
     """Let a scope have (name, array, lod) tuples that were read from a folder, if all fit the variables chosen."""
     found = {name: (array, lod) for name, array, lod in values}
     growing = set().union(*(growing_variables(program) for program in {var.block.program for var in chosen.values()}))
-    refuse_differences(dirname, {name: list(differences(name, _shape(chosen[name], name in growing), chosen[name]._dtype,
-                                                        array)) for name, (array, _) in found.items()})
+    refuse_differences(dirname,
+                       {name: list(differences(name, _shape(chosen[name], name in growing), chosen[name]._dtype,
+                                               array)) for name, (array, _) in found.items()})
     for name, (array, lod) in found.items():
         tensor = scope.var(name).get_tensor()
         tensor.set(array)
@@ -186,8 +187,8 @@ def _read_together(files, filename, wanted, saved):
                 yield saved[count - 1], array, lod
         stream.require_whole()
     if count != len(saved):
-        raise CheckpointDamaged(f"{os.path.join(files.folder, filename)}: holds {count} variables, the program asks for "
-                                f"{len(saved)}")
+        raise CheckpointDamaged(f"{os.path.join(files.folder, filename)}: holds {count} variables, the program asks "
+                                f"for {len(saved)}")
 
 
 def differences(name, shape, dtype, array):

@@ -37,7 +37,8 @@ def save(folder, step, write, keep=2):
     stays: a training that makes no step writes nothing new.
     """
     if step < 0 or keep < 1:
-        raise UsageError(f"a version needs a step from 0 on and keeps itself at least, got step {step!r}, keep {keep!r}")
+        raise UsageError(f"a version needs a step from 0 on and keeps itself at least, got step {step!r}, keep "
+                         f"{keep!r}")
     made = Version(step, os.path.join(folder, f"step-{step}"))
     with storage.refusals("save into", folder):
         if not os.path.isdir(made.path):

@@ -1,7 +1,7 @@
 """All-reduce in two levels: within each node, then between nodes, for networks slower than a node's own memory.
 
-Order of the sum: within a node its ranks from the lowest to the highest, then the nodes' sums in the order of the nodes'
-first ranks: (0 + 1) + (2 + 3) for two nodes of two. So the bits are fixed, but others than those of ``exact``.
+Order of the sum: within a node its ranks from the lowest to the highest, then the nodes' sums in the order of the
+nodes' first ranks: (0 + 1) + (2 + 3) for two nodes of two. So the bits are fixed, but others than those of ``exact``.
 
 Each chunk has one leader in every node. The node's ranks send it their parts; the leaders add up the nodes' sums among
 themselves and send the total back within their nodes. Leaders take turns from chunk to chunk, the same number in every
@@ -22,7 +22,8 @@ class ByNodeAllReduce(ExactAllReduce):
 
 
 def nodes_of(hosts, node_ranks=0):
-    """The nodes of a job as lists of ranks, by the ranks' ``hosts``; ``node_ranks`` consecutive ranks where it is set."""
+    """The nodes of a job as lists of ranks, by the ranks' ``hosts``; ``node_ranks`` consecutive ranks where it is
+    set."""
     count = len(hosts)
     if node_ranks >= count:
         return [list(range(count))]
@@ -36,6 +37,6 @@ def nodes_of(hosts, node_ranks=0):
         found.setdefault(host, []).append(rank)
     if len({len(ranks) for ranks in found.values()}) > 1:
         told = ", ".join(f"{host}: {len(ranks)}" for host, ranks in found.items())
-        raise UsageError(f"hierarchical all-reduce: every host must have the same number of workers, got {told}; start as "
-                         f"many on each, or say with hierarchical_allreduce_inter_nranks how many count as a node")
+        raise UsageError(f"hierarchical all-reduce: every host must have the same number of workers, got {told}; start "
+                         f"as many on each, or say with hierarchical_allreduce_inter_nranks how many count as a node")
     return list(found.values())

@@ -30,7 +30,8 @@ def choose(plan, group, xp):
     if group.index == 0:
         count = len(plan.gradients)
         notices.log().info("all-reduce: %s, %d workers. Find all_reduce operators: %d. To make the speed faster, some "
-                           "all_reduce ops are fused during training, after fusion, the number of all_reduce ops is %d.",
+                           "all_reduce ops are fused during training, after fusion, the number of all_reduce ops is "
+                           "%d.",
                            _order(chosen, nodes), group.size, count, len(plan.buckets))
     return [HalfAllReduce(one) for one in made] if plan.options.half else made
 

@@ -1,7 +1,7 @@
 """Deep gradient compression among workers: each sends the largest of what it has gathered, the rest waits.
 
-The arithmetic of one worker is in ``update_rules`` and ``kernels.update``; here is what goes between them: at first whole
-gradients, past ``rampup_begin_step`` pairs of number and index. Knows no programs.
+The arithmetic of one worker is in ``update_rules`` and ``kernels.update``; here is what goes between them: at first
+whole gradients, past ``rampup_begin_step`` pairs of number and index. Knows no programs.
 """
 
 import numpy as np
@@ -15,9 +15,10 @@ def shared_step(wire, workers, share, decay, param, grad, rate, velocity, u, v, 
                 rampup_begin_step, rampup_step, sparsity):
     """Collective: one step of all workers, in place. Arrays are lines; ``step`` ([1] int64) counts from 0.
 
-    ``wire`` has ``sum_now(array)``, the sum over all workers in place, and ``gather(parts)``, every worker's host arrays.
-    ``share`` is this worker's part of the mean gradient and ``decay`` the term of weight decay (None: none). Before the
-    ramp-up both are summed as a program without compression sums them, so the bits are those of plain momentum.
+    ``wire`` has ``sum_now(array)``, the sum over all workers in place, and ``gather(parts)``, every worker's host
+    arrays. ``share`` is this worker's part of the mean gradient and ``decay`` the term of weight decay (None: none).
+    Before the ramp-up both are summed as a program without compression sums them, so the bits are those of plain
+    momentum.
     """
     now = int(arrays.to_host(step)[0])
     step += 1

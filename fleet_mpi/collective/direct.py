@@ -13,7 +13,8 @@ from fleet_mpi.ranks.channels import Channel
 
 
 class DirectAllReduce:
-    """Sums arrays over some ranks of a transport by ``add(parts, out)``; all must start the same arrays in one order."""
+    """Sums arrays over some ranks of a transport by ``add(parts, out)``; all must start the same arrays in one
+    order."""
 
     def __init__(self, transport, ranks, add):
         self.transport, self.ranks, self.add = transport, list(ranks), add

@@ -23,8 +23,8 @@ CHUNK = 1 << 19
 SMALLEST = 1 << 12
 # How many chunks are under way between two ranks: MPI copies what is posted and there before it returns.
 WINDOW = 2
-# An array is short if its copies to all others are no longer than this (two ranks, 32 KB: 68 -> 29 us; four, 256 KB: 488
-# -> 383 us; even at two ranks with 512 KB).
+# An array is short if its copies to all others are no longer than this (two ranks, 32 KB: 68 -> 29 us; four, 256 KB:
+# 488 -> 383 us; even at two ranks with 512 KB).
 DIRECT = 1 << 19
 
 
@@ -73,7 +73,8 @@ class ExactAllReduce:
 
     def waits_for(self):
         """Those who have not sent their parts; where all have, those whose sums are awaited."""
-        return sorted(self.own.waits_for() or self.short.waits_for() or {lane.rank for lane in self.lanes.values() if not lane.is_empty()})
+        return sorted(self.own.waits_for() or self.short.waits_for()
+                      or {lane.rank for lane in self.lanes.values() if not lane.is_empty()})
 
 
 class Reduction:
@@ -193,7 +194,8 @@ class _Own:
 
 
 def add_in_order(parts, out):
-    """Into ``out``, which may be one of the parts: their sum from the first to the last. The other parts are scratch."""
+    """Into ``out``, which may be one of the parts: their sum from the first to the last. The other parts are
+    scratch."""
     if len(parts) == 1:
         return
     if out.dtype == np.float16:

@@ -55,7 +55,8 @@ class Group:
             return [parts]
         lane, lengths = self.lanes[0], np.zeros((self.size, len(parts)), np.int64)
         lengths[self.index] = [len(part) for part in parts]
-        self.finish([Gathering(lane, self.ranks, [lengths[rank:rank + 1] for rank in self.ranks])], "the gathered values",
+        self.finish([Gathering(lane, self.ranks, [lengths[rank:rank + 1] for rank in self.ranks])],
+                    "the gathered values",
                     meanwhile)
         found = [parts if rank == self.index else [np.empty((length, *part.shape[1:]), part.dtype)
                                                    for length, part in zip(lengths[rank].tolist(), parts)]
@@ -99,8 +100,8 @@ class Group:
             # Who waits as this one does is not to blame, also where this one waits for it.
             late = set(self.presence.others) - self.presence.are_held_up(Place.EXCHANGE) or late
         names = ", ".join(self.name_of(rank) for rank in sorted(late))
-        error = Stalled(f"{self.name_of(self.index)}: {what}: waited {longest:.1f} s for {names} (FLAGS_rpc_deadline sets "
-                        f"it in ms)")
+        error = Stalled(f"{self.name_of(self.index)}: {what}: waited {longest:.1f} s for {names} (FLAGS_rpc_deadline "
+                        f"sets it in ms)")
         error.told_elsewhere = self.index > min(set(self.ranks) - set(late), default=0)
         return error
 

@@ -12,7 +12,8 @@ NARROW = np.dtype(np.float16)
 
 
 class HalfAllReduce:
-    """Sums float32 arrays over an all-reduce of float16 ones (``inner``); arrays of other types go through as they are."""
+    """Sums float32 arrays over an all-reduce of float16 ones (``inner``); arrays of other types go through as they
+    are."""
 
     def __init__(self, inner):
         self.inner = inner

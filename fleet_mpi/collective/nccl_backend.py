@@ -43,8 +43,8 @@ class NcclAllReduce:
     def start(self, array):
         """Begin to replace a contiguous array on the device, on every rank, by the sum; returns what to advance."""
         if is_host(array):
-            raise UsageError("FLEET_MPI_ALLREDUCE=nccl: expected gradients on a GPU, got them on the host: run the program "
-                             "on a CUDAPlace, or choose exact or fast")
+            raise UsageError("FLEET_MPI_ALLREDUCE=nccl: expected gradients on a GPU, got them on the host: run the "
+                             "program on a CUDAPlace, or choose exact or fast")
         if array.dtype.name not in _TYPES:
             raise UsageError(f"FLEET_MPI_ALLREDUCE=nccl: expected {', '.join(_TYPES)}, got {array.dtype}")
         # Only what was computed so far is waited for; what comes is computed meanwhile.
@@ -70,7 +70,8 @@ class _Reduction:
         try:
             self.owner.communicator.check_async_error()
         except Exception as error:
-            raise PeerLost(f"worker {self.owner.index}: NCCL gave up an all-reduce of {self.array.nbytes} bytes: {error}"
+            raise PeerLost(f"worker {self.owner.index}: NCCL gave up an all-reduce of {self.array.nbytes} bytes: "
+                           f"{error}"
                            ) from error
         self.done = self.event.done
         return self.done
@@ -99,8 +100,8 @@ def _available(xp):
     """cupy's module for NCCL; EnvironmentProblem where there is no cupy, or cupy has found no NCCL."""
     nccl = getattr(getattr(xp, "cuda", None), "nccl", None) or _imported(xp)
     if nccl is None or not hasattr(nccl, "NcclCommunicator"):
-        raise EnvironmentProblem("FLEET_MPI_ALLREDUCE=nccl: expected NCCL beside cupy, found none: run on a CUDAPlace, and "
-                                 "pip install nvidia-nccl-cu12 (cu13 for CUDA 13), or choose exact or fast")
+        raise EnvironmentProblem("FLEET_MPI_ALLREDUCE=nccl: expected NCCL beside cupy, found none: run on a CUDAPlace, "
+                                 "and pip install nvidia-nccl-cu12 (cu13 for CUDA 13), or choose exact or fast")
     return nccl
 
 

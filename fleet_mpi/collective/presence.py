@@ -100,13 +100,13 @@ class Presence:
         for rank, theirs in sorted(self.news.items()):
             if theirs.leaves and theirs.count(place) <= self.done[place]:
                 raise self._told_once(PeerLost(
-                    f"{what}: {self.name_of(rank)} has ended after {theirs.steps} steps, this worker has done {self.steps()} and "
-                    f"goes on: "
+                    f"{what}: {self.name_of(rank)} has ended after {theirs.steps} steps, this worker has done "
+                    f"{self.steps()} and goes on: "
                     f"{_STEPS if place == Place.EXCHANGE else _CALLS}"))
             if self._wait_crosswise(place, theirs):
                 raise self._told_once(UsageError(
-                    f"{what}: {self.name_of(rank)} has done {theirs.steps} steps and waits for something else ({theirs.what}), "
-                    f"this worker has done {self.steps()}: {_STEPS}; {_CALLS}"))
+                    f"{what}: {self.name_of(rank)} has done {theirs.steps} steps and waits for something else "
+                    f"({theirs.what}), this worker has done {self.steps()}: {_STEPS}; {_CALLS}"))
 
     def _wait_crosswise(self, place, theirs):
         """Whether another worker waits at a place of the other kind that this one has not come to, nor it to this."""

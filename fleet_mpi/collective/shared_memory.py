@@ -27,7 +27,8 @@ SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def move_in(reducers, group, nbytes, xp):
-    """Collective: (reducers, home of ``nbytes`` of gradients): shared where that is possible and they sum in rank order.
+    """Collective: (reducers, home of ``nbytes`` of gradients): shared where that is possible and they sum in rank
+    order.
 
     Else the reducers are as they were, and the home is None.
     """
@@ -54,7 +55,8 @@ class Room:
         self.address = self.mine.ctypes.data
 
     def place_of(self, array):
-        """(rows of the array's type, first column, last column + 1), or None where the array is not in this worker's row."""
+        """(rows of the array's type, first column, last column + 1), or None where the array is not in this worker's
+        row."""
         start = array.__array_interface__["data"][0] - self.address
         if array.dtype not in SUMMED or not 0 <= start <= self.nbytes - array.nbytes:
             return None
@@ -132,7 +134,8 @@ def _pages(nbytes):
 
 
 class SharedAllReduce:
-    """Sums arrays that lie in a worker's row of a Room; others by ``messages``. All must start the same, in one order."""
+    """Sums arrays that lie in a worker's row of a Room; others by ``messages``. All must start the same, in one
+    order."""
 
     def __init__(self, room, lane, messages):
         self.room, self.messages = room, messages

@@ -78,7 +78,8 @@ class _Pickler(pickle.Pickler):
         cells = function.__closure__ or ()
         made_of = marshal.dumps(function.__code__), function.__module__, function.__name__, len(cells)
         state = {"globals": self._globals_of(function), "cells": [_content(cell) for cell in cells],
-                 "fields": {name: getattr(function, name) for name in ("__defaults__", "__kwdefaults__", "__qualname__")},
+                 "fields": {name: getattr(function, name)
+                            for name in ("__defaults__", "__kwdefaults__", "__qualname__")},
                  "dict": function.__dict__}
         return _make_function, made_of, state, None, None, _fill_function
 

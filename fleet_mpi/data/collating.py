@@ -22,11 +22,11 @@ def default_collate_fn(batch):
         return {key: default_collate_fn([one[key] for one in batch]) for key in first}
     if isinstance(first, Sequence):
         if any(len(one) != len(first) for one in batch):
-            raise UsageError(f"DataLoader: samples of one batch have {sorted({len(one) for one in batch})} fields; expected the "
-                             "same number in each")
+            raise UsageError(f"DataLoader: samples of one batch have {sorted({len(one) for one in batch})} fields; "
+                             f"expected the same number in each")
         return [default_collate_fn(fields) for fields in zip(*batch)]
-    raise UsageError(f"DataLoader: a field of a sample is {type(first).__name__}; expected an array, a number, a text, or a list, "
-                     "tuple or dictionary of them, or give collate_fn")
+    raise UsageError(f"DataLoader: a field of a sample is {type(first).__name__}; expected an array, a number, a text, "
+                     f"or a list, tuple or dictionary of them, or give collate_fn")
 
 
 def default_convert_fn(sample):
@@ -53,5 +53,5 @@ def _stacked(samples):
     try:
         return np.stack(samples)
     except ValueError:
-        raise UsageError(f"DataLoader: samples of one batch have the shapes {sorted({one.shape for one in samples})}; expected the "
-                         "same shape in each: pad them, or give collate_fn") from None
+        raise UsageError(f"DataLoader: samples of one batch have the shapes {sorted({one.shape for one in samples})}; "
+                         f"expected the same shape in each: pad them, or give collate_fn") from None

@@ -42,7 +42,8 @@ class DataLoader:
         self.batch_size = getattr(self.batch_sampler, "batch_size", batch_size)
         self.collate_fn = collate_fn or (default_convert_fn if self._gives_samples else default_collate_fn)
         if not return_list and not feed_list:
-            raise UsageError("DataLoader: with return_list=False it gives feeds: expected feed_list, the data variables")
+            raise UsageError("DataLoader: with return_list=False it gives feeds: expected feed_list, the data "
+                             "variables")
         self._pools, self._passes = [], itertools.count()
         weakref.finalize(self, _close_all, self._pools)
 
@@ -58,7 +59,8 @@ class DataLoader:
         # Drawn here, in the script's thread: its random numbers must not depend on when a thread runs.
         orders = self._orders()
         seed = generator_of_pass(next(self._passes)).randint(2 ** 31) if self.num_workers else 0
-        return map(self._given, self._loaded_by_workers(orders, seed) if self.num_workers else self._loaded_here(orders))
+        return map(self._given,
+                   self._loaded_by_workers(orders, seed) if self.num_workers else self._loaded_here(orders))
 
     @staticmethod
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True,
@@ -68,7 +70,8 @@ class DataLoader:
 
     @staticmethod
     def from_dataset(dataset, places=None, drop_last=True):
-        """A loader over the batches of a Queue or InMemory dataset; ``drop_last``: without a last one that is shorter."""
+        """A loader over the batches of a Queue or InMemory dataset; ``drop_last``: without a last one that is
+        shorter."""
         return dataset_loader(dataset, drop_last)
 
     @property
@@ -99,11 +102,13 @@ class DataLoader:
         try:
             work, prepare = by_value.dumps(self._work()), by_value.dumps(self.worker_init_fn)
         except Exception as problem:  # pickle has no kind of its own for what it refuses
-            notices.once(("DataLoader", id(self)), f"DataLoader: {type(self.dataset).__name__} cannot be handed to worker "
+            notices.once(("DataLoader", id(self)),
+                         f"DataLoader: {type(self.dataset).__name__} cannot be handed to worker "
                          f"processes ({problem}); this process loads by itself, as with num_workers=0")
             yield from self._loaded_here(orders)
             return
-        pool = self._pools.pop() if self._pools else worker_pool.WorkerPool(self.num_workers, self.prefetch_factor, self.timeout)
+        pool = self._pools.pop() if self._pools else worker_pool.WorkerPool(self.num_workers, self.prefetch_factor,
+                                                                            self.timeout)
         try:
             yield from pool.batches(orders, work, prepare, seed)
         except GeneratorExit:  # left early: the workers pass over what they were still asked for
@@ -128,7 +133,8 @@ class FluidDataLoader(DataLoader):
     def __init__(self, dataset, feed_list=None, places=None, return_list=False, batch_sampler=None, batch_size=1,
                  shuffle=False, drop_last=False, collate_fn=None, num_workers=0, use_buffer_reader=True,
                  use_shared_memory=True, timeout=0, worker_init_fn=None):
-        super().__init__(dataset, feed_list, places, return_list, batch_sampler, batch_size, shuffle, drop_last, collate_fn,
+        super().__init__(dataset, feed_list, places, return_list, batch_sampler, batch_size, shuffle, drop_last,
+                         collate_fn,
                          num_workers, timeout=timeout, worker_init_fn=worker_init_fn)
 
 
@@ -136,11 +142,13 @@ def _batches_of(dataset, batch_sampler, batch_size, shuffle, drop_last):
     """What gives the orders: a sampler of batches, of single samples (no batch size), or None for a stream."""
     if isinstance(dataset, IterableDataset):
         if shuffle or batch_sampler is not None:
-            raise UsageError("DataLoader: an IterableDataset is read in its own order; leave shuffle and batch_sampler out")
+            raise UsageError("DataLoader: an IterableDataset is read in its own order; leave shuffle and batch_sampler "
+                             "out")
         return None
     if batch_sampler is not None:
         if batch_size != 1 or shuffle or drop_last:
-            raise UsageError("DataLoader: batch_sampler says how batches are made; leave batch_size, shuffle and drop_last out")
+            raise UsageError("DataLoader: batch_sampler says how batches are made; leave batch_size, shuffle and "
+                             "drop_last out")
         return batch_sampler
     if batch_size is None:
         if shuffle or drop_last:

@@ -140,7 +140,8 @@ class InMemoryDataset(DatasetBase):
         self.parse_content = bool(parse_content)
 
     def set_parse_logkey(self, parse_logkey):
-        """Lines have ``1 <logkey>`` in front of the slots: search id, place and kind of a shown item; see ``line_keys``."""
+        """Lines have ``1 <logkey>`` in front of the slots: search id, place and kind of a shown item; see
+        ``line_keys``."""
         self.parse_logkey = bool(parse_logkey)
 
     def set_queue_num(self, queue_num):
@@ -160,7 +161,8 @@ class InMemoryDataset(DatasetBase):
         self.merge_by_lineid, self.merge_size, self.parse_ins_id = True, merge_size, True
 
     def set_enable_pv_merge(self, enable_pv_merge):
-        """Batches of whole page views, between ``preprocess_instance`` and ``postprocess_instance``; see ``page_views``."""
+        """Batches of whole page views, between ``preprocess_instance`` and ``postprocess_instance``; see
+        ``page_views``."""
         self.enable_pv_merge = bool(enable_pv_merge)
 
     def set_merge_by_sid(self, merge_by_sid):
@@ -202,7 +204,8 @@ class InMemoryDataset(DatasetBase):
 
     def generate_local_tables_unlock(self, table_id, fea_dim, read_thread_num, consume_thread_num, shard_num):
         """Refused: workers keep no copies of a server's tables."""
-        raise NotBuilt("generate_local_tables_unlock: workers keep no copies of tables; rows are asked for batch by batch")
+        raise NotBuilt("generate_local_tables_unlock: workers keep no copies of tables; rows are asked for batch by "
+                       "batch")
 
     def _load(self):
         slots = slots_of(self.use_var)
@@ -211,7 +214,8 @@ class InMemoryDataset(DatasetBase):
 
     def _batches_of_views(self):
         if self._views is None:
-            raise UsageError("InMemoryDataset.batches: page views are merged, but there are none; call preprocess_instance() first")
+            raise UsageError("InMemoryDataset.batches: page views are merged, but there are none; call "
+                             "preprocess_instance() first")
         yield from self._views.batches(self.pv_batch_size, self.rank_offset)
 
     def _new_owners(self, records, workers):

@@ -115,7 +115,8 @@ class DatasetBase:
         number = 1
         try:
             while block := list(itertools.islice(lines, size)):
-                yield keyed(parse(block, slots, path, number, len(self._leading_groups())), block, self._leading_groups(),
+                yield keyed(parse(block, slots, path, number, len(self._leading_groups())), block,
+                            self._leading_groups(),
                             path, number)
                 number += len(block)
         finally:

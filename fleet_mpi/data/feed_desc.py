@@ -1,4 +1,5 @@
-"""``DataFeedDesc``: the description of a multislot file, read from a text file of the original's form and written again.
+"""``DataFeedDesc``: the description of a multislot file, read from a text file of the original's form and written
+again.
 
 Kept for scripts that print or change one; datasets here take their slots from the variables.
 """
@@ -16,7 +17,8 @@ class DataFeedDesc:
     """The slots of a file: names, kinds, which are dense and which are used.
 
     Args:
-        proto_file: the path of a text like ``name: "MultiSlotDataFeed" batch_size: 2 multi_slot_desc { slots { ... } }``.
+        proto_file: the path of a text like ``name: "MultiSlotDataFeed" batch_size: 2 multi_slot_desc { slots { ... }
+        }``.
     """
 
     def __init__(self, proto_file):
@@ -92,8 +94,8 @@ class _Text:
 
     def _fail(self, token):
         line = self._text.count("\n", 0, min(self._at, len(self._text) - 1)) + 1
-        raise UsageError(f"DataFeedDesc: {self._where}, line {line}: expected fields like 'name: \"words\"' or 'slots {{ ... }}', "
-                         f"got {token[0].strip() if token else 'the end'!r}")
+        raise UsageError(f"DataFeedDesc: {self._where}, line {line}: expected fields like 'name: \"words\"' or 'slots "
+                         f"{{ ... }}', got {token[0].strip() if token else 'the end'!r}")
 
 
 def _lines(fields, indent=""):

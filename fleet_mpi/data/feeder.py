@@ -63,7 +63,8 @@ def column_to_value(column, var):
 def _full_shape(var, array, count):
     """The batch's shape: the declared one, its unknown sizes taken from the samples."""
     declared = list(var.shape)
-    # What layers.data declares binds no feed (see program/engine/feeding.py): models are built for the longest sentence.
+    # What layers.data declares binds no feed (see program/engine/feeding.py): models are built for the longest
+    # sentence.
     if len(declared) == array.ndim and (not var.need_check_feed or all(
             want in (-1, got) for want, got in zip(declared, array.shape))):
         return array.shape

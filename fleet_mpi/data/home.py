@@ -35,7 +35,8 @@ def folder(module_name):
 def find(url, module_name, md5sum=None, save_name=None):
     """The path of a file placed under ``DATA_HOME/module_name``, or None.
 
-    A file whose md5 is not ``md5sum`` is taken all the same, with one warning. Within ``named``, the path that was given.
+    A file whose md5 is not ``md5sum`` is taken all the same, with one warning. Within ``named``, the path that was
+    given.
     """
     if url in _named.get():
         return _named.get()[url]

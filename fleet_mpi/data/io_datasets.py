@@ -25,7 +25,8 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Samples as a stream: a subclass has ``__iter__``; in worker processes it asks ``get_worker_info`` for its share."""
+    """Samples as a stream: a subclass has ``__iter__``; in worker processes it asks ``get_worker_info`` for its
+    share."""
 
     def __iter__(self):
         raise NotImplementedError(f"{type(self).__name__}.__iter__: override it to yield the samples")
@@ -112,7 +113,8 @@ def random_split(dataset, lengths, generator=None):
     """Subsets of these lengths (or shares that add up to 1), their samples drawn at random; see ``seeding``."""
     lengths = _whole_lengths(lengths, len(dataset))
     if sum(lengths) != len(dataset):
-        raise UsageError(f"random_split: expected lengths that add up to the {len(dataset)} samples of the dataset, got {lengths}")
+        raise UsageError(f"random_split: expected lengths that add up to the {len(dataset)} samples of the dataset, "
+                         f"got {lengths}")
     order = generator_of_pass(next(_splits)).permutation(len(dataset)).tolist()
     ends = list(itertools.accumulate(lengths))
     return [Subset(dataset, order[end - length:end]) for end, length in zip(ends, lengths)]
@@ -131,4 +133,5 @@ def _whole_lengths(lengths, count):
 
 def _require_one_length(who, parts):
     if not parts or len({len(part) for part in parts}) != 1:
-        raise UsageError(f"{who}: expected at least one part, all of one length, got the lengths {[len(part) for part in parts]}")
+        raise UsageError(f"{who}: expected at least one part, all of one length, got the lengths "
+                         f"{[len(part) for part in parts]}")

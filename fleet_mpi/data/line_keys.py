@@ -1,7 +1,7 @@
 """What stands in front of a line's slots, as numbers beside its samples: columns that are moved with them and not fed.
 
-``ins_id``: any text, by a hash of 63 bits. ``content``: any text, dropped. ``logkey``: digits of base 16, of which the 11th
-to 13th (from 0) say what kind of item was shown, the next two its place, the next 16 the search.
+``ins_id``: any text, by a hash of 63 bits. ``content``: any text, dropped. ``logkey``: digits of base 16, of which the
+11th to 13th (from 0) say what kind of item was shown, the next two its place, the next 16 the search.
 """
 
 import hashlib

@@ -1,4 +1,5 @@
-"""Loaders over a script's generator: batches prepared ahead in a thread, pulled by a loop (iterable) or by the executor.
+"""Loaders over a script's generator: batches prepared ahead in a thread, pulled by a loop (iterable) or by the
+executor.
 
 An error in the generator is raised where its batch would have come.
 """

@@ -1,7 +1,7 @@
 """Samples with the same line id made one: each brings the slots that the others lack.
 
-As the original does: of a dense slot the last values that are not all 0 count; a slot with LoD may have values in one of
-the samples only (0 is padding), else all samples of that id are dropped.
+As the original does: of a dense slot the last values that are not all 0 count; a slot with LoD may have values in one
+of the samples only (0 is padding), else all samples of that id are dropped.
 """
 
 import math
@@ -14,7 +14,8 @@ from fleet_mpi.data.slots import Column, Records
 
 
 def merged_by_line(records, merge_size):
-    """One sample for each line id that ``merge_size`` samples have (0: any number), in the order of their first ones."""
+    """One sample for each line id that ``merge_size`` samples have (0: any number), in the order of their first
+    ones."""
     if not len(records):
         return records
     _, firsts, group, sizes = np.unique(column_of(records, LINE_ID), return_index=True, return_inverse=True,
@@ -56,5 +57,6 @@ def _without_padding(column):
 
 def _say_what_was_dropped(count, dropped, merge_size):
     if dropped:
-        notices.log().warning("merge_by_lineid: %d of %d samples are dropped: their line ids do not come %s, or several of them "
-                              "have values in one slot", dropped, count, f"{merge_size} times" if merge_size > 0 else "alike")
+        notices.log().warning("merge_by_lineid: %d of %d samples are dropped: their line ids do not come %s, or "
+                              "several of them have values in one slot", dropped, count,
+                              f"{merge_size} times" if merge_size > 0 else "alike")

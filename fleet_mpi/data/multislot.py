@@ -77,7 +77,8 @@ class MultiSlotStringDataGenerator(DataGenerator):
     """For values that are texts already: they are written unchecked, which is faster."""
 
     def _gen_str(self, line):
-        slots = ((name, list(values) if hasattr(values, "__next__") else values) for name, values in self._as_list(line))
+        slots = ((name, list(values) if hasattr(values, "__next__") else values)
+                 for name, values in self._as_list(line))
         return " ".join(" ".join((str(len(values)), *values)) for _, values in slots) + "\n"
 
 

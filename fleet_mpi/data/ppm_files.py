@@ -14,5 +14,6 @@ def ppm_array(content):
     header = _HEADER.match(content)
     width, height = (int(text) for text in header.groups()) if header else (0, 0)
     if not header or len(content) != header.end() + width * height * 3:
-        raise UsageError(f"expected a PPM image with one byte per colour, got {content[:20]!r}... of {len(content)} bytes")
+        raise UsageError(f"expected a PPM image with one byte per colour, got {content[:20]!r}... of {len(content)} "
+                         f"bytes")
     return np.frombuffer(content, np.uint8, offset=header.end()).reshape(height, width, 3)

@@ -22,7 +22,8 @@ _PUTS = ("PUT", "BINPUT", "LONG_BINPUT")
 def load(file, encoding="ASCII"):
     """Load one object; ``encoding`` is for text of Python 2, as in ``pickle.load``.
 
-    Raises UsageError where the pickle asks for anything but arrays and plain values, CheckpointDamaged where it is none.
+    Raises UsageError where the pickle asks for anything but arrays and plain values, CheckpointDamaged where it is
+    none.
     """
     try:
         content = _checked(file.read())
@@ -52,8 +53,8 @@ class _Dtype:
     def __init__(self, name):
         name = name.decode("ascii") if isinstance(name, bytes) else name
         if not isinstance(name, str) or not _PLAIN_DTYPE.fullmatch(name):
-            raise UsageError(f"refused to load a pickle with an array of {name!r}: only plain numbers and texts are read "
-                             "from data files")
+            raise UsageError(f"refused to load a pickle with an array of {name!r}: only plain numbers and texts are "
+                             f"read from data files")
         self.dtype = np.dtype(name)
 
     def __setstate__(self, state):

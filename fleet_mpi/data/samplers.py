@@ -41,8 +41,8 @@ class RandomSampler(Sampler):
         if num_samples is not None:
             whole_number("RandomSampler", "num_samples", num_samples)
         if not replacement and generator is None and self.num_samples > len(data_source):
-            raise UsageError(f"RandomSampler: num_samples is {num_samples} of {len(data_source)} samples; more than all needs "
-                             "replacement=True")
+            raise UsageError(f"RandomSampler: num_samples is {num_samples} of {len(data_source)} samples; more than "
+                             f"all needs replacement=True")
 
     @property
     def num_samples(self):

@@ -20,8 +20,8 @@ _KINDS = {"float32": "float32", "fp32": "float32", "float64": "float64", "fp64":
 class Slot(NamedTuple):
     """One variable as the text format sees it.
 
-    ``inner`` is the shape of one sample (dense) or of one row (ragged); None: any number of values. A key lies beside the
-    samples and is not fed.
+    ``inner`` is the shape of one sample (dense) or of one row (ragged); None: any number of values. A key lies beside
+    the samples and is not fed.
     """
 
     name: str

@@ -134,8 +134,8 @@ class WorkerProcess:
         self.wait()
         code = self.process.returncode
         ended = f"signal {-code}" if code < 0 else f"exit code {code}"
-        raise EnvironmentProblem(f"{self._name()} ended with {ended} before it gave its batch; its messages are on stderr "
-                                 "(signal 9: did the machine run out of memory?)")
+        raise EnvironmentProblem(f"{self._name()} ended with {ended} before it gave its batch; its messages are on "
+                                 f"stderr (signal 9: did the machine run out of memory?)")
 
     def _name(self):
         return f"DataLoader: worker process {self.place} of {self._count} (pid {self.process.pid})"

@@ -83,8 +83,8 @@ def summary(job, progress, error, prices):
     yield (f"test: {len(prices)} prices it never saw are missed by {np.sqrt(error):.2f} (root mean square; by "
            f"{np.std(prices):.2f} if the mean were the guess)")
     each = f" by each of {job.workers} workers" if job.workers > 1 else ""
-    yield (f"took: {progress.total:,} samples{each} in {progress.seconds:.2f} s, {progress.speed:,.0f} samples/s, after "
-           f"{progress.first_step_s:.2f} s for the first step; {job.traffic()}")
+    yield (f"took: {progress.total:,} samples{each} in {progress.seconds:.2f} s, {progress.speed:,.0f} samples/s, "
+           f"after {progress.first_step_s:.2f} s for the first step; {job.traffic()}")
 
 
 def _options(argv):

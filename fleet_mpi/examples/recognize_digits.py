@@ -66,7 +66,8 @@ def _train(job, exe, keeping, batches, feeder, fetched, test, options):
             if step <= done:
                 continue
             values = exe.run(job.program, feed=feeder.feed(batch), fetch_list=fetched)
-            progress.step("pass %d/%d  loss %.4f  accuracy %.3f" % (number, options.passes, *map(float, values)), len(batch))
+            progress.step("pass %d/%d  loss %.4f  accuracy %.3f" % (number, options.passes, *map(float, values)),
+                          len(batch))
             if keeping.stopping(step):
                 progress.end(f"stopped after step {step}")
                 return False

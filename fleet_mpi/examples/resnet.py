@@ -138,8 +138,8 @@ def _train(job, exe, model, options):
             if step == options.steps:
                 break
         if not passes[-1]:
-            raise UsageError(f"the set has less than a batch of {options.batch_size} for each of {job.workers} worker(s): "
-                             f"give a smaller --batch-size")
+            raise UsageError(f"the set has less than a batch of {options.batch_size} for each of {job.workers} "
+                             f"worker(s): give a smaller --batch-size")
     return passes
 
 

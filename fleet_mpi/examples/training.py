@@ -256,7 +256,8 @@ class CollectiveThroughTranspiler(_Collective):
         config.mode = "nccl2"
         _set_all(config, self.options.strategy)
         # Labels, as in the guide; where ranks run is MPI's business.
-        endpoints = self.role.get_trainer_endpoints() or [f"127.0.0.1:{6170 + number}" for number in range(self.workers)]
+        endpoints = self.role.get_trainer_endpoints() or [f"127.0.0.1:{6170 + number}"
+                                                          for number in range(self.workers)]
         transpiler = fluid.DistributeTranspiler(config=config)
         transpiler.transpile(self.worker, program=self.program, startup_program=fluid.default_startup_program(),
                              trainers=",".join(endpoints), current_endpoint=endpoints[self.worker])
@@ -315,7 +316,8 @@ COLLECTIVE_APIS = {"transpiler": CollectiveThroughTranspiler, "fleet": Collectiv
 
 def add_model_dir(parser):
     """The option of examples that can be stopped and resumed; they call ``job.keeping``."""
-    parser.add_argument("--model-dir", metavar="DIR", help="begin with what was saved here; when asked to stop (USR1), save "
+    parser.add_argument("--model-dir", metavar="DIR",
+                        help="begin with what was saved here; when asked to stop (USR1), save "
                         "parameters and step number here and end with code 75")
 
 
@@ -326,7 +328,8 @@ def add_options(parser, api, mode=None):
     group.add_argument("--mode", choices=[*MODES, COLLECTIVE], default=mode,
                        type=lambda name: ALSO_CALLED.get(name, name), help="when parameters move: sync where "
                        "there are servers; collective, where all processes work")
-    group.add_argument("--strategy", action="append", default=[], metavar="NAME[=VALUE]", help="collective: an option of "
+    group.add_argument("--strategy", action="append", default=[], metavar="NAME[=VALUE]",
+                       help="collective: an option of "
                        "the strategy, of --api transpiler the config; NAME.KEY=VALUE for one of a NAME_configs")
     group.add_argument("--k-steps", type=int, default=10, metavar="K", help="geo: steps between two exchanges")
     group.add_argument("--staleness", type=int, default=2, metavar="S",
@@ -344,8 +347,8 @@ def job(options):
     if options.mode == COLLECTIVE:
         return COLLECTIVE_APIS[options.api](options, role)
     if options.strategy:
-        raise UsageError(f"--strategy {options.strategy[0]}: with servers, or in one process, --mode says how to train; "
-                         f"give --mode collective")
+        raise UsageError(f"--strategy {options.strategy[0]}: with servers, or in one process, --mode says how to "
+                         f"train; give --mode collective")
     return Alone(options, role) if is_alone else APIS[options.api](options, role)
 
 
@@ -399,4 +402,5 @@ def _role():
     if serves and own not in addresses:
         raise EnvironmentProblem(f"PADDLE_CURRENT_IP={own!r} is not among PADDLE_PSERVER_IPS={','.join(addresses)}")
     number = addresses.index(own) if serves else max(0, settings.get("PADDLE_TRAINER_ID"))
-    return UserDefinedRoleMaker(number, Role.SERVER if serves else Role.WORKER, settings.get("PADDLE_TRAINERS"), servers)
+    return UserDefinedRoleMaker(number, Role.SERVER if serves else Role.WORKER, settings.get("PADDLE_TRAINERS"),
+                                servers)

@@ -216,7 +216,8 @@ def _options(argv):
     parser.add_argument("--variant", choices=["present", "first"], default="present")
     parser.add_argument("--passes", type=whole, default=1)
     parser.add_argument("--samples", type=int, help="synthetic samples of a pass (default 20000; first: 1000)")
-    parser.add_argument("--test-samples", type=int, default=5000, help="synthetic samples of the present variant's test")
+    parser.add_argument("--test-samples", type=int, default=5000,
+                        help="synthetic samples of the present variant's test")
     parser.add_argument("--batch-size", type=whole, help="(default 512; first: 4)")
     parser.add_argument("--learning-rate", type=float,
                         help="of SGD (default 0.1; first: 0.01); the guides' 0.0001 needs far more samples")

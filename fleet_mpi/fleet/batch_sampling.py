@@ -22,10 +22,12 @@ class DistributedBatchSampler(BatchSampler):
         super().__init__(dataset, batch_size=batch_size, drop_last=drop_last)
         job = ParallelEnv() if num_replicas is None or rank is None else None
         self.dataset, self.shuffle, self.epoch = dataset, shuffle, 0
-        self.nranks = job.nranks if num_replicas is None else whole_number("DistributedBatchSampler", "num_replicas", num_replicas)
+        self.nranks = job.nranks if num_replicas is None else whole_number("DistributedBatchSampler", "num_replicas",
+                                                                           num_replicas)
         self.local_rank = job.local_rank if rank is None else whole_number("DistributedBatchSampler", "rank", rank, 0)
         if self.local_rank >= self.nranks:
-            raise UsageError(f"DistributedBatchSampler: rank {self.local_rank} is out of range: there are {self.nranks} workers")
+            raise UsageError(f"DistributedBatchSampler: rank {self.local_rank} is out of range: there are "
+                             f"{self.nranks} workers")
 
     @property
     def num_samples(self):
@@ -63,7 +65,8 @@ class DistributedBatchSampler(BatchSampler):
 
 
 def distributed_batch_reader(batch_reader):
-    """A reader of this worker's batches: of every round of as many batches as there are workers, the one with its number.
+    """A reader of this worker's batches: of every round of as many batches as there are workers, the one with its
+    number.
 
     A last round that is not whole is left out, so that all workers have the same number.
     """

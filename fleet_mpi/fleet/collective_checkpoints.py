@@ -65,8 +65,8 @@ class CheckpointSaver:
 def save(role, path, status, program, files=None, keeps_all=True, runs=None):
     """Worker 0: write the next checkpoint and return its number; other workers have nothing to do (None).
 
-    With ``keeps_all=False`` older checkpoints go once the new one is there. ``runs`` is what workers run, where it is not
-    the program itself.
+    With ``keeps_all=False`` older checkpoints go once the new one is there. ``runs`` is what workers run, where it is
+    not the program itself.
     """
     files = _local(files)
     if not isinstance(status, TrainStatus):

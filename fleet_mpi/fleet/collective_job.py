@@ -22,7 +22,8 @@ def options_of(chosen):
         # As in the original: batch norms wait for all workers anyway.
         made.comms, made.by_node = 1, False
     if made.half and made.by_node:
-        notices.once("half by node", "DistributedStrategy.use_hierarchical_allreduce is not applied: with fp16_allreduce "
+        notices.once("half by node",
+                     "DistributedStrategy.use_hierarchical_allreduce is not applied: with fp16_allreduce "
                                      "sums are rounded once, not within each node too")
         made.by_node = False
     return made

@@ -61,8 +61,8 @@ class Fleet:
         self._role_maker = role_maker
         if not self.has_servers and role_maker.server_num() and not self.is_alone():
             raise UsageError(f"fleet.init: this fleet trains without servers, and the role maker has "
-                             f"{role_maker.server_num()}: use PaddleCloudRoleMaker(is_collective=True), or the fleet of "
-                             f"parameter_server")
+                             f"{role_maker.server_num()}: use PaddleCloudRoleMaker(is_collective=True), or the fleet "
+                             f"of parameter_server")
         if self.is_alone() and role_maker.server_num():
             notices.once("embedded", f"fleet.init: one worker keeps its parameters itself; the "
                                      f"{role_maker.server_num()} server(s) of this job have nothing to do")
@@ -273,7 +273,8 @@ class CollectiveFleet(Fleet):
 
     def load_checkpoint(self, executor, path, trainer_id, train_status, fs=None, main_program=None, cache_path=".cache",
                         ignore_empty=True):
-        """``load_check_point`` under its later name: ``train_status`` takes how far training was; None where it was not."""
+        """``load_check_point`` under its later name: ``train_status`` takes how far training was; None where it was
+        not."""
         found = self.load_check_point(executor, path, trainer_id, main_program, fs, cache_path, ignore_empty)
         if found is not None:
             train_status.epoch_no = found.epoch_no

@@ -91,7 +91,8 @@ class FleetUtil:
                              sqrerr_name="sqrerr", abserr_name="abserr", prob_name="prob", q_name="q",
                              pos_ins_num_name="pos", total_ins_num_name="total", print_prefix=""):
         """Collective, workers: log the list of ``get_global_metrics`` on worker 0; returns it."""
-        found = self.get_global_metrics(scope, stat_pos_name, stat_neg_name, sqrerr_name, abserr_name, prob_name, q_name,
+        found = self.get_global_metrics(scope, stat_pos_name, stat_neg_name, sqrerr_name, abserr_name, prob_name,
+                                        q_name,
                                         pos_ins_num_name, total_ins_num_name)
         words = (f"{name}={value}" for name, value in zip(ClickMetrics._fields, found))
         self.rank0_print(f"{print_prefix} global {' '.join(words)}")
@@ -103,8 +104,8 @@ class FleetUtil:
     def _tensor(self, name, scope):
         holder = (scope or global_scope()).find_var(getattr(name, "name", name))
         if holder is None:
-            raise UsageError(f"FleetUtil: the scope has no variable {name!r}; run the program first, and give the names of its "
-                             f"metric variables")
+            raise UsageError(f"FleetUtil: the scope has no variable {name!r}; run the program first, and give the "
+                             f"names of its metric variables")
         return holder.get_tensor()
 
     # ------------------------------------------------------------------ models

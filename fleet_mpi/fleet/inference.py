@@ -32,8 +32,8 @@ class DistributedInfer:
             load_persistables(exe, dirname, paddle_fleet.main_program)
 
     def get_dist_infer_program(self):
-        """The program to run in the global scope, once that is connected to the servers: while a worker trains, or after
-        ``init_distributed_infer_env``."""
+        """The program to run in the global scope, once that is connected to the servers: while a worker trains, or
+        after ``init_distributed_infer_env``."""
         session = sessions.session_of(global_scope())
         tables = [] if session is None else [one.name for one in session.distribution.row_placement.variables]
         if not tables:

@@ -116,7 +116,8 @@ class Job:
 
     def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
         """Save what leads from the fed variables to the targets."""
-        return save_inference_model(self._whole("save_inference_model"), dirname, feeded_var_names, target_vars, program,
+        return save_inference_model(self._whole("save_inference_model"), dirname, feeded_var_names, target_vars,
+                                    program,
                                     global_scope(), author=author_here())
 
     def _whole(self, what):

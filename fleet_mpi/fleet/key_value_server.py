@@ -1,7 +1,7 @@
 """Keys and values by HTTP: what the original's processes meet by, for scripts that start it themselves.
 
-Ranks of a job meet over MPI and need none of it. It listens on this machine only (127.0.0.1), and holds values in memory.
-``PUT /scope/key`` stores, ``GET`` gives back, ``DELETE`` tells that a client is done with a key.
+Ranks of a job meet over MPI and need none of it. It listens on this machine only (127.0.0.1), and holds values in
+memory. ``PUT /scope/key`` stores, ``GET`` gives back, ``DELETE`` tells that a client is done with a key.
 """
 
 import http.server

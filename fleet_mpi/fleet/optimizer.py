@@ -50,8 +50,8 @@ class DistributedOptimizer:
         if name.startswith("__") or "_inner" not in self.__dict__:
             raise AttributeError(name)
         if name in _PAST_THE_FLEET and not self._fleet.is_alone():
-            raise UsageError(f"{name}: each worker would update its own parameters by its own gradients; call minimize of "
-                             f"what fleet.distributed_optimizer returned")
+            raise UsageError(f"{name}: each worker would update its own parameters by its own gradients; call minimize "
+                             f"of what fleet.distributed_optimizer returned")
         return getattr(self._inner, name)
 
 
@@ -75,8 +75,9 @@ class TranspilerOptimizer(DistributedOptimizer):
         super().__init__(fleet, optimizer, strategy)
         mode = config_of(strategy)[0].mode
         if mode != "pserver":
-            raise UsageError(f"distributed_optimizer: config.mode = {mode!r} means training without servers, this fleet has "
-                             f"them; leave the mode at 'pserver', or take the fleet of fluid.incubate.fleet.collective")
+            raise UsageError(f"distributed_optimizer: config.mode = {mode!r} means training without servers, this "
+                             f"fleet has them; leave the mode at 'pserver', or take the fleet of "
+                             f"fluid.incubate.fleet.collective")
 
     def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
         """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""

@@ -12,7 +12,8 @@ from fleet_mpi.program.optimizers.base import refuse_eager
 
 META_OPTIMIZERS = dict(
     amp="AMPOptimizer", recompute="RecomputeOptimizer", gradient_merge="GradientMergeOptimizer", lars="LarsOptimizer",
-    lamb="LambOptimizer", dgc="DGCOptimizer", localsgd="LocalSGDOptimizer", adaptive_localsgd="AdaptiveLocalSGDOptimizer",
+    lamb="LambOptimizer", dgc="DGCOptimizer", localsgd="LocalSGDOptimizer",
+    adaptive_localsgd="AdaptiveLocalSGDOptimizer",
     fp16_allreduce="FP16AllReduceOptimizer")
 
 
@@ -96,8 +97,8 @@ class Fleet2(Fleet):
 
     def shrink(self, threshold=None):
         """Drop rarely used rows of tables that grow; tables on servers have a fixed size so far."""
-        raise NotBuilt("fleet.shrink: tables on servers have a fixed size, so there are no rows to drop; tables that grow "
-                       "are not built yet")
+        raise NotBuilt("fleet.shrink: tables on servers have a fixed size, so there are no rows to drop; tables that "
+                       "grow are not built yet")
 
     def set_lr(self, value):
         """Learn with another rate from now on."""

@@ -92,7 +92,8 @@ class Preemption:
         steps = self._agreement.gather(step)
         if 0 in self._agreement.left:
             self._is_pointless = True
-            notices.log().warning("asked to stop after step %d, but worker 0, which would save, is done: going on", step)
+            notices.log().warning("asked to stop after step %d, but worker 0, which would save, is done: going on",
+                                  step)
             return False
         if self._job.index == 0:
             self._save({**steps, 0: step})

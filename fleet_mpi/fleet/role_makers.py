@@ -154,7 +154,8 @@ def _listed(name):
 def _own_index(servers):
     index = settings.get("PADDLE_PSERVER_ID")
     if index >= len(servers):
-        raise EnvironmentProblem(f"PADDLE_PSERVER_ID={index}: there are {len(servers)} servers, numbered from 0: {servers}")
+        raise EnvironmentProblem(f"PADDLE_PSERVER_ID={index}: there are {len(servers)} servers, numbered from 0: "
+                                 f"{servers}")
     if index >= 0:
         return index
     own = f"{_required('POD_IP')}:{_required('PADDLE_PORT')}"

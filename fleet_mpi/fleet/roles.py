@@ -31,8 +31,8 @@ def roles_for(size, servers=0, ratio=""):
     if servers and ratio:
         raise EnvironmentProblem("FLEET_MPI_SERVERS and FLEET_MPI_SERVER_RATIO are both set: give one of them")
     if not 0 <= servers < size:
-        raise EnvironmentProblem(f"FLEET_MPI_SERVERS={servers}: expected 1 to {size - 1} of {size} ranks to serve, so that "
-                                 f"at least one works")
+        raise EnvironmentProblem(f"FLEET_MPI_SERVERS={servers}: expected 1 to {size - 1} of {size} ranks to serve, so "
+                                 f"that at least one works")
     serving, working = (servers, size) if servers else _ratio(ratio or "1:1")
     roles, counts = [], {Role.SERVER: 0, Role.WORKER: 0}
     for rank in range(size):
@@ -40,15 +40,16 @@ def roles_for(size, servers=0, ratio=""):
         roles.append((role, counts[role]))
         counts[role] += 1
     if not counts[Role.WORKER]:
-        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={ratio!r}: with {size} ranks none is left to work; start more")
+        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={ratio!r}: with {size} ranks none is left to work; start "
+                                 f"more")
     return roles
 
 
 def _ratio(text):
     servers, _, workers = text.partition(":")
     if not (servers.strip().isdecimal() and workers.strip().isdecimal() and int(workers)):
-        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={text!r}: expected servers:workers, such as 1:3, or 0:1 for no "
-                                 f"servers")
+        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={text!r}: expected servers:workers, such as 1:3, or 0:1 for "
+                                 f"no servers")
     return int(servers), int(workers)
 
 
@@ -70,7 +71,8 @@ class RoleMaker:
             own = self._server_endpoints if self.is_server() else self._worker_endpoints
             self._cluster = cluster.join(
                 "server" if self.is_server() else "worker", self._index,
-                own[self._index] if self._index < len(own) else "", self._workers, self._server_endpoints or self._servers)
+                own[self._index] if self._index < len(own) else "", self._workers,
+                self._server_endpoints or self._servers)
 
     def is_worker(self):
         """Whether this process trains."""
@@ -114,7 +116,8 @@ class RoleMaker:
 
     def _labels(self, given, group):
         """The labels given, else those that the ranks told each other."""
-        return list(given) or [member.endpoint for member in getattr(self._cluster, group, ()) if self._cluster.size > 1]
+        return list(given) or [member.endpoint for member in getattr(self._cluster, group, ())
+                               if self._cluster.size > 1]
 
     def to_string(self):
         """One line for people."""

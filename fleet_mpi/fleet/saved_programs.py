@@ -49,7 +49,8 @@ def check_pruned_program_vars(train_prog, pruned_prog):
 
 
 def check_two_programs(config):
-    """``check_pruned_program_vars`` of two files (``train_prog_path``, ``pruned_prog_path``), drawn if ``draw`` is set."""
+    """``check_pruned_program_vars`` of two files (``train_prog_path``, ``pruned_prog_path``), drawn if ``draw`` is
+    set."""
     programs = {word: load_program(getattr(config, f"{word}_prog_path")) for word in ("train", "pruned")}
     if getattr(config, "draw", False):
         for word, program in programs.items():
@@ -84,7 +85,8 @@ def check_saved_vars_try_dump(dump_dir, dump_prog_fn, is_text_dump_program, feed
 def _samples(config, batch_size):
     files = getattr(config, "feeded_vars_filelist", None) or [None] * len(config.feeded_vars_names)
     rng = np.random.default_rng(0)
-    for name, dims, kind, path in zip(config.feeded_vars_names, config.feeded_vars_dims, config.feeded_vars_types, files):
+    for name, dims, kind, path in zip(config.feeded_vars_names, config.feeded_vars_dims, config.feeded_vars_types,
+                                      files):
         shape = (batch_size, *(dims if isinstance(dims, (list, tuple)) else [dims]))
         drawn = rng.random(shape) if np.dtype(kind).kind == "f" else rng.integers(0, 2, shape)
         yield name, (drawn if path is None else np.loadtxt(path).reshape(shape)).astype(kind)

@@ -21,7 +21,8 @@ REFUSED = {"pipeline", "sharding", "tensor_parallel", "elastic", "auto", "semi_a
 TRANSPILER_ACTED_ON = {"mode", "sync_mode", "half_async", "completely_not_async", "runtime_split_send_recv",
                        "geo_sgd_mode", "geo_sgd_need_push_nums", "enable_dc_asgd", "dc_asgd_lambda", "dc_asgd_adaptive",
                        "dc_asgd_bound", "staleness", "slice_var_up", "split_method", "min_block_size", "print_log"}
-COLLECTIVE_ACTED_ON = {"forward_recompute", "recompute_checkpoints", "use_amp", "amp_loss_scaling", "use_dist_fc", "mode",
+COLLECTIVE_ACTED_ON = {"forward_recompute", "recompute_checkpoints", "use_amp", "amp_loss_scaling", "use_dist_fc",
+                       "mode",
                        "collective_mode", "use_local_sgd"}
 # Of the strategy that a collective job is given; other programs are compiled without them.
 BUILD_ACTED_ON = {"sync_batch_norm", "nccl_comm_num", "gradient_scale_strategy"}

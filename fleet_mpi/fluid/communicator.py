@@ -1,4 +1,5 @@
-"""``fluid.communicator``: what sends gradients while a worker computes, for scripts that start and stop it themselves."""
+"""``fluid.communicator``: what sends gradients while a worker computes, for scripts that start and stop it
+themselves."""
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fleet.communicator import Communicator

@@ -71,7 +71,8 @@ def is_compiled_with_dist():
 
 
 __getattr__ = _missing_name("paddle.fluid.core", globals(), {
-    "globals": "fleet_mpi.program.engine.flags:all_flags", **{name: f"fleet_mpi.checkpoint.predictor:{name}" for name in (
+    "globals": "fleet_mpi.program.engine.flags:all_flags",
+    **{name: f"fleet_mpi.checkpoint.predictor:{name}" for name in (
         "NativeConfig", "PaddleBuf", "PaddleDType", "PaddleTensor", "create_paddle_predictor")}}, {
     "AnalysisConfig": "take NativeConfig, or load_inference_model and an Executor",
     "Gloo": "ranks meet over MPI; role makers have _all_reduce, _all_gather and _barrier",

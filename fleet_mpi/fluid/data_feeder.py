@@ -22,8 +22,8 @@ def check_dtype(input_dtype, input_name, expected_dtype, op_name, extra_message=
     """A TypeError unless this is one of the element types, given by name."""
     expected = [expected_dtype] if isinstance(expected_dtype, str) else list(expected_dtype)
     if convert_dtype(input_dtype) not in map(convert_dtype, expected):
-        raise TypeError(f"{op_name}: the element type of {input_name!r} must be one of {', '.join(map(str, expected))}, "
-                        f"got {convert_dtype(input_dtype)}. {extra_message}".strip())
+        raise TypeError(f"{op_name}: the element type of {input_name!r} must be one of "
+                        f"{', '.join(map(str, expected))}, got {convert_dtype(input_dtype)}. {extra_message}".strip())
 
 
 __getattr__ = _missing_name("paddle.fluid.data_feeder", globals())

@@ -25,4 +25,5 @@ def draw_block_graphviz(block, highlights=None, path="./temp.dot"):
 
 
 __getattr__ = _missing_name("paddle.fluid.debugger", globals(), refused=dict.fromkeys(
-    ("prepare_fast_nan_inf_debug", "run_fast_nan_inf_debug"), "set FLAGS_check_nan_inf=1: a run names the op and the variable"))
+    ("prepare_fast_nan_inf_debug", "run_fast_nan_inf_debug"),
+    "set FLAGS_check_nan_inf=1: a run names the op and the variable"))

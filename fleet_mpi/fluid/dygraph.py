@@ -42,13 +42,14 @@ def enabled():
     return False
 
 
-_EAGER = ("there is no eager mode; build a static program (fluid.layers, or the classes of paddle.nn) and run it with an "
-          "Executor")
+_EAGER = ("there is no eager mode; build a static program (fluid.layers, or the classes of paddle.nn) and run it with "
+          "an Executor")
 _FUNCTIONS = ("guard", "to_variable", "enable_dygraph", "disable_dygraph", "grad", "save_dygraph", "load_dygraph",
               "prepare_context", "save", "load", "save_persistables", "load_persistables", "set_verbosity",
               "set_code_level", "monkey_patch_varbase", "amp_guard", "start_gperf_profiler", "stop_gperf_profiler")
 _CLASSES = ("BackwardStrategy", "DataParallel", "TracedLayer", "TranslatedLayer", "ProgramTranslator", "SaveLoadConfig",
-            "AmpScaler", "LearningRateDecay", "Tracer", "Conv2D", "Conv3D", "Pool2D", "Linear", "FC", "BatchNorm", "Dropout", "Embedding", "GRUUnit",
+            "AmpScaler", "LearningRateDecay", "Tracer", "Conv2D", "Conv3D", "Pool2D", "Linear", "FC", "BatchNorm",
+            "Dropout", "Embedding", "GRUUnit",
             "InstanceNorm", "LayerNorm", "NCE", "PRelu", "BilinearTensorProduct", "Conv2DTranspose", "Conv3DTranspose",
             "GroupNorm", "SpectralNorm", "TreeConv", "Flatten", "ParameterList", "NoamDecay", "PiecewiseDecay",
             "NaturalExpDecay", "ExponentialDecay", "InverseTimeDecay", "PolynomialDecay", "CosineDecay",

@@ -36,6 +36,7 @@ def _get_var(name, program=None):
 __getattr__ = _missing_name("paddle.fluid.framework", globals(), {
     "cuda_pinned_places": "fleet_mpi.program.engine.places:cuda_pinned_places",
     "OpProtoHolder": "fleet_mpi.program.graph.op_protos",
-    "CPUPlace": "fleet_mpi.program.engine.places:CPUPlace", "CUDAPlace": "fleet_mpi.program.engine.places:CUDAPlace"}, dict.fromkeys(
+    "CPUPlace": "fleet_mpi.program.engine.places:CPUPlace", "CUDAPlace": "fleet_mpi.program.engine.places:CUDAPlace"},
+                            dict.fromkeys(
         ("load_op_library", "dygraph_only", "_dygraph_tracer", "_dygraph_guard", "IrGraph"),
         "there is neither eager mode nor a C++ library of ops; build a program, with a py_func where ops are missing"))

@@ -1,6 +1,7 @@
 """Starting jobs: ``fleetrun``, the same as ``python -m fleet_mpi.launch`` and ``paddle.distributed.launch``.
 
-Imports nothing by itself: a rank's watcher (``watched``) runs on the standard library, and Ctrl-C may come at any moment.
+Imports nothing by itself: a rank's watcher (``watched``) runs on the standard library, and Ctrl-C may come at any
+moment.
 """
 
 INTERRUPTED = 130  # as a shell counts SIGINT

@@ -18,7 +18,8 @@ ALWAYS = ("gpus", "heter_worker_num", "heter_workers", "http_port", "ips", "log_
 SHOWN_IF_UNSAID = {"ips": "127.0.0.1"}
 NAMES_WIDTH, VALUES_WIDTH, GAP = 40, 45, 2
 FIRST_OF_ALL = "First process distributed environment info (Only For Debug): "
-ORDER = {COLLECTIVE: ("PADDLE_CURRENT_ENDPOINT", "PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ENDPOINTS", "FLAGS_selected_gpus",
+ORDER = {COLLECTIVE: ("PADDLE_CURRENT_ENDPOINT", "PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ENDPOINTS",
+                      "FLAGS_selected_gpus",
                       "PADDLE_TRAINER_ID"),
          PS: ("PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_TRAINER_ENDPOINTS", "TRAINING_ROLE", "PADDLE_PORT", "POD_IP",
               "PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ID", "FLAGS_selected_gpus")}

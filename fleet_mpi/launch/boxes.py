@@ -1,4 +1,5 @@
-"""What mpirun itself writes between the lines of the ranks: boxes that tell that a rank ended, without a name or a cause.
+"""What mpirun itself writes between the lines of the ranks: boxes that tell that a rank ended, without a name or a
+cause.
 
 They are held back, and shown where the launcher has nothing better to say. Knows their form in Open MPI and MPICH; all
 else passes at once, as it comes.

@@ -14,7 +14,8 @@ from fleet_mpi.launch import mpirun, notes, rank_output, rank_roles, watched
 from fleet_mpi.launch.job import MPI
 
 # What a user may have set for the ranks: Open MPI hands nothing on to other hosts that it is not told to.
-HANDED_ON = ("FLEET_MPI_", "PADDLE_", "FLAGS_", "TRAINING_ROLE", "PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_", "CUDA_",
+HANDED_ON = ("FLEET_MPI_", "PADDLE_", "FLAGS_", "TRAINING_ROLE", "PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_",
+             "CUDA_",
              "NCCL_", "UCX_", "FI_", "CPU_NUM", "DATA_HOME", "LD_LIBRARY_PATH", "MPI4PY_")
 
 
@@ -63,7 +64,8 @@ def _output(job, folder):
     """The variables that tell ranks where notes and logs go."""
     variables = {notes.FOLDER: folder} if folder else {}
     if job.log_dir:
-        variables.update({rank_output.LOGS: str(Path(job.log_dir).absolute()), rank_output.OPENED: "a" if job.append else "w",
+        variables.update({rank_output.LOGS: str(Path(job.log_dir).absolute()),
+                          rank_output.OPENED: "a" if job.append else "w",
                           rank_output.ECHO: job.echo})
     return variables
 
@@ -93,7 +95,8 @@ def _open_mpi(job, found, around, program, names):
 
 
 def _mpich(job, found, around, program, names):
-    """``-hosts a:2,b:2 -np N program``; hosts that take turns are a map of ranks, or before version 5 come again in the list.
+    """``-hosts a:2,b:2 -np N program``; hosts that take turns are a map of ranks, or before version 5 come again in the
+    list.
 
     The map keeps one daemon on each host, without which Slurm refuses; variables are handed on without a word.
     """

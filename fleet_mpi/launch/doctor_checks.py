@@ -102,7 +102,8 @@ def software(case):
     for name in case.first["versions"]:
         apart = different(case.ranks, lambda facts: f"{name} {facts['versions'].get(name)}")
         if apart:
-            return Finding(FAIL, apart, "give every host the same environment, and start the same python on all of them")
+            return Finding(FAIL, apart,
+                           "give every host the same environment, and start the same python on all of them")
     return Finding(OK, ", ".join(f"{name} {version}" for name, version in case.first["versions"].items()))
 
 
@@ -136,11 +137,13 @@ def _all_ranks(case):
         return Finding(OK, f"{size} rank{'s' if size > 1 else ''} of {case.launcher.name} met in {heard.seconds:g} s")
     if size and count and size != count:
         few = f"{count} singletons instead of {count} ranks" if size == 1 else f"a world of {size}, not of {count}"
-        return Finding(FAIL, f"{few}: {case.launcher.name} started {count} processes ({case.launcher.variable}), but MPI "
+        return Finding(FAIL,
+                       f"{few}: {case.launcher.name} started {count} processes ({case.launcher.variable}), but MPI "
                              f"sees a world of {size}, and every process would train alone", _wrong_launcher(case))
     if heard.hung:
         return Finding(FAIL, f"MPI did not start in its time (--deadline); {heard.apart}".rstrip("; "),
-                       _wrong_launcher(case) + "; between hosts: a firewall, or host names that are not known everywhere")
+                       _wrong_launcher(case)
+                       + "; between hosts: a firewall, or host names that are not known everywhere")
     missing, late, _ = heard.apart.partition(" (FLAGS_rpc_deadline)")
     if late:
         return Finding(FAIL, f"the ranks did not meet: {missing}",
@@ -174,13 +177,14 @@ def srun_plugin(case):
 def _two_ranks(case):
     pair, path = case.pair, case.first.get("mpirun", "")
     if not path:
-        return Finding(FAIL, f"no ranks can be started: {case.first.get('mpirun_problem') or 'no mpirun was found'}", INSTALL)
+        return Finding(FAIL, f"no ranks can be started: {case.first.get('mpirun_problem') or 'no mpirun was found'}",
+                       INSTALL)
     if pair.met is not None and len(pair.met) == 2:
         return Finding(OK, f"two ranks, started by {path}, met in {pair.seconds:g} s")
     how = "hung" if pair.hung else "did not meet"
     return Finding(FAIL, f"two ranks, started by {path}, {how}: {pair.apart or 'without a word'}",
-                   "this MPI does not work here: look at LD_LIBRARY_PATH, OPAL_PREFIX, OMPI_*, PRTE_* and MPIR_* in your "
-                   "environment, at the lines below, or " + INSTALL)
+                   "this MPI does not work here: look at LD_LIBRARY_PATH, OPAL_PREFIX, OMPI_*, PRTE_* and MPIR_* in "
+                   "your environment, at the lines below, or " + INSTALL)
 
 
 def one_mpi(case):
@@ -193,7 +197,8 @@ def one_mpi(case):
     if case.pair is not None:
         starts, path = case.first.get("mpirun_family", ""), case.first.get("mpirun", "")
     if starts and case.family and starts != case.family:
-        return Finding(FAIL, f"{path} {'is' if case.pair else 'starts ranks'} of {starts}, but mpi4py loads {case.version}",
+        return Finding(FAIL,
+                       f"{path} {'is' if case.pair else 'starts ranks'} of {starts}, but mpi4py loads {case.version}",
                        f"use the mpirun of one MPI, installed beside this Python ({case.first.get('prefix', '')})")
     typed, typed_family = case.first.get("typed", ""), case.first.get("typed_family", "")
     if typed_family and case.family and typed_family != case.family:

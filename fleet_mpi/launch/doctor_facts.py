@@ -142,8 +142,8 @@ def gpu():
 
 
 def cache():
-    """The folder where compiled kernels are kept, its kind of file system, why it cannot be written to, and whether it is
-    but a temporary one, since no other can be.
+    """The folder where compiled kernels are kept, its kind of file system, why it cannot be written to, and whether it
+    is but a temporary one, since no other can be.
     """
     try:
         from fleet_mpi.kernels.numba.elementary import _exp32
@@ -287,9 +287,11 @@ def ask(command):
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", str(error)
     said = asked.stdout.strip()
-    return (said, "") if asked.returncode == 0 else ("", said.splitlines()[-1] if said else f"exit code {asked.returncode}")
+    return (said, "") if asked.returncode == 0 else ("",
+                                                     said.splitlines()[-1] if said else f"exit code {asked.returncode}")
 
 
 def _run(command):
-    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True,
                           errors="replace", timeout=ASKING_S)

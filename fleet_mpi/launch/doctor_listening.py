@@ -43,7 +43,8 @@ def listening(command, environ, deadline_s, starts_ranks=False):
     with tempfile.TemporaryFile() as words:
         try:
             # A rank's line to its launcher is a file that it inherits.
-            probe = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL if starts_ranks else subprocess.PIPE,
+            probe = subprocess.Popen(command, env=environ,
+                                     stdin=subprocess.DEVNULL if starts_ranks else subprocess.PIPE,
                                      stdout=subprocess.PIPE, stderr=words, close_fds=False,
                                      start_new_session=starts_ranks)
         except OSError as error:

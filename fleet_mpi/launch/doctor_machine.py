@@ -8,7 +8,8 @@ from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
 MB = 1 << 20
 _OWN_CACHE = "export NUMBA_CACHE_DIR=/tmp/numba-$USER (a folder of each host's own)"
 MUCH_LEFT_OVER = 100 * MB
-NETWORK = ("nfs", "lustre", "gpfs", "beegfs", "cifs", "smb", "ceph", "fuse.", "panfs", "afs", "9p", "glusterfs", "wekafs")
+NETWORK = ("nfs", "lustre", "gpfs", "beegfs", "cifs", "smb", "ceph", "fuse.", "panfs", "afs", "9p", "glusterfs",
+           "wekafs")
 
 
 def slots(case):
@@ -83,7 +84,8 @@ def compute_threads(case):
                 return Finding(WARN, f"{said} on {host}, where a rank's share is {share}: numpy's own threads fight "
                                      "before fleet_mpi holds BLAS to one", f"export {next(iter(high))}={share}")
     first = case.first
-    return Finding(OK, f"{first['threads']} for fleet_mpi's kernels in each rank; BLAS (now {first['blas']}) is held to 1 "
+    return Finding(OK,
+                   f"{first['threads']} for fleet_mpi's kernels in each rank; BLAS (now {first['blas']}) is held to 1 "
                        "while it trains")
 
 
@@ -113,11 +115,14 @@ def shared_memory(case):
             return Finding(WARN, f"/dev/shm on {host}: {ranks[0]['shm_problem']}", "mount a tmpfs there")
         free = min(facts["shm_free"] for facts in ranks)
         if free < need:
-            return Finding(FAIL, f"/dev/shm on {host} has {free // MB} MB free, {count} ranks need {need // MB}: they hang, "
-                                 "crash or fall back to TCP", "docker: --shm-size=1g; Kubernetes: an emptyDir of medium Memory; elsewhere: "
+            return Finding(FAIL,
+                           f"/dev/shm on {host} has {free // MB} MB free, {count} ranks need {need // MB}: they hang, "
+                                 "crash or fall back to TCP",
+                           "docker: --shm-size=1g; Kubernetes: an emptyDir of medium Memory; elsewhere: "
                                              "mount -o remount,size=1g /dev/shm" + _remove(ranks[0], "; and "))
         if ranks[0]["left_over_bytes"] > MUCH_LEFT_OVER:
-            return Finding(WARN, f"/dev/shm on {host}: {free // MB} MB free; {ranks[0]['left_over']} segments of killed "
+            return Finding(WARN,
+                           f"/dev/shm on {host}: {free // MB} MB free; {ranks[0]['left_over']} segments of killed "
                                  f"jobs hold {ranks[0]['left_over_bytes'] // MB} MB", _remove(ranks[0]))
         texts.append(f"{free // MB} MB free on {host} for {count} ranks that need {need // MB}")
     return Finding(OK, "; ".join(texts))
@@ -135,7 +140,8 @@ def gpu(case):
         facts = ranks[0]
         if facts["has_driver"] and facts["no_gpu"]:
             return Finding(WARN, f"{host} has a GPU driver, but {facts['no_gpu']}; CUDAPlace falls back to the CPU",
-                           "install cupy for the driver's CUDA: pip install 'fleet_mpi[cuda12]'; in a container: --gpus all")
+                           "install cupy for the driver's CUDA: pip install 'fleet_mpi[cuda12]'; in a container: "
+                           "--gpus all")
         if facts["gpus"] and len(ranks) > facts["gpus"]:
             return Finding(WARN, f"{len(ranks)} ranks on {host} share {facts['gpus']} GPUs",
                            "start one rank for each: fleetrun --gpus 0,1,...; srun --gpus-per-task=1")
@@ -151,11 +157,13 @@ def cuda_aware(case):
         return Finding(OK, f"not needed without a GPU ({says})")
     apart = [facts for facts in case.ranks if facts["is_cuda_aware"] != case.first["is_cuda_aware"]]
     if apart:
-        return Finding(FAIL, f"{named(apart)} and rank 0 do not agree on it", "set FLEET_MPI_CUDA_AWARE=no for all ranks")
+        return Finding(FAIL, f"{named(apart)} and rank 0 do not agree on it",
+                       "set FLEET_MPI_CUDA_AWARE=no for all ranks")
     if case.first["is_cuda_aware"]:
         return Finding(OK, f"yes ({says})")
     return Finding(WARN, f"no ({says}): gradients pass through pinned host memory",
-                   "load an MPI that was built with CUDA, or use NCCL; FLEET_MPI_CUDA_AWARE=yes if the library is wrong")
+                   "load an MPI that was built with CUDA, or use NCCL; FLEET_MPI_CUDA_AWARE=yes if the library is "
+                   "wrong")
 
 
 def cache_folder(case):
@@ -167,7 +175,8 @@ def cache_folder(case):
     kind = case.first["cache_kind"]
     nodes = max(len(case.hosts()), _whole(case.first.get("slurm", {}).get("SLURM_JOB_NUM_NODES", "1")))
     if kind.startswith(NETWORK) and nodes > 1:
-        return Finding(WARN, f"numba's cache {case.first['cache']} is on {kind}, for {nodes} hosts at once: slow starts",
+        return Finding(WARN,
+                       f"numba's cache {case.first['cache']} is on {kind}, for {nodes} hosts at once: slow starts",
                        _OWN_CACHE)
     return Finding(OK, f"{case.first['cache']}{f' ({kind})' if kind else ''} can be written to")
 
@@ -178,11 +187,13 @@ def _cache_of(facts):
         return Finding(FAIL, f"kernels cannot be compiled on {facts['host']}: {facts['cache_problem']}",
                        "install numba again: pip install --force-reinstall numba")
     if facts["cache_problem"]:
-        return Finding(WARN, f"numba's cache {facts['cache']} on {facts['host']} cannot be used: {facts['cache_problem']}; "
+        return Finding(WARN,
+                       f"numba's cache {facts['cache']} on {facts['host']} cannot be used: {facts['cache_problem']}; "
                              f"every start compiles anew", _OWN_CACHE)
     if facts["is_temporary"]:
         kept = f"compiled kernels go to {facts['cache']}" if facts["cache"] else "every rank compiles anew at every start"
-        return Finding(WARN, f"neither the package nor ~/.cache on {facts['host']} can be written to: {kept}", _OWN_CACHE)
+        return Finding(WARN, f"neither the package nor ~/.cache on {facts['host']} can be written to: {kept}",
+                       _OWN_CACHE)
     return None
 
 
@@ -194,10 +205,13 @@ def rename(case):
                                  f"{facts['rename_problem']}: a checkpoint may be read half written",
                            "save to another file system")
         if facts["rename_problem"]:
-            return Finding(WARN, f"nothing can be saved in {facts['folder']} on {facts['host']}: {facts['rename_problem']}",
+            return Finding(WARN,
+                           f"nothing can be saved in {facts['folder']} on {facts['host']}: {facts['rename_problem']}",
                            "change to a folder that can be written to, or save elsewhere")
     kind = case.first["folder_kind"]
-    return Finding(OK, f"a file in {case.first['folder']}{f' ({kind})' if kind else ''} is replaced whole, while it is read")
+    return Finding(OK,
+                   f"a file in {case.first['folder']}{f' ({kind})' if kind else ''} is replaced whole, while it is "
+                   f"read")
 
 
 def slurm(case):
@@ -208,17 +222,21 @@ def slurm(case):
         return Finding(OK, "none here")
     if facts["srun_problem"]:
         if in_job:
-            return Finding(WARN, f"srun does not answer: {facts['srun_problem']}", "ask your site; mpirun may still work")
+            return Finding(WARN, f"srun does not answer: {facts['srun_problem']}",
+                           "ask your site; mpirun may still work")
         return Finding(OK, f"srun is installed, but there is no cluster: {facts['srun_problem']}")
     if missing and (case.pair is not None or case.launcher.name.startswith("srun")):
         return Finding(WARN, f"srun --mpi={wanted}, which {case.family} needs, does not work here: {missing}",
                        "start the ranks by mpirun (or fleetrun) in the batch script, not by srun")
     asked, passed_on = _whole(about.get("SLURM_CPUS_PER_TASK", "1")), "SRUN_CPUS_PER_TASK" in about
     if case.pair is not None and in_job and asked > 1 and not passed_on:
-        return Finding(WARN, f"--cpus-per-task={asked} was asked for, but srun (22.05 and later) does not take it from the "
+        return Finding(WARN,
+                       f"--cpus-per-task={asked} was asked for, but srun (22.05 and later) does not take it from the "
                              "batch script", "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK")
     job = f"job {about['SLURM_JOB_ID']} on {about.get('SLURM_JOB_NUM_NODES', '?')} nodes; " if in_job else ""
-    return Finding(OK, f"{job}start ranks by mpirun, fleetrun" + (f" or srun --mpi={wanted}" if wanted and not missing else ""))
+    return Finding(OK,
+                   f"{job}start ranks by mpirun, fleetrun"
+                   + (f" or srun --mpi={wanted}" if wanted and not missing else ""))
 
 
 MACHINE_CHECKS = (("slots", "cores", slots), ("binding", "cores", binding), ("threads", "threads", compute_threads),

@@ -16,10 +16,10 @@ def text(job, command, around):
         parts.append("\n")
     if job.kind == PS and not job.told.model:
         parts.append(
-            f"What each of the {job.servers} server(s) would keep follows from the program, which only the script makes. "
-            f"For a model it has saved:\n    fleetrun --dry-run --model FOLDER ..., or python -m fleet_mpi plan --servers "
-            f"{job.servers} --model FOLDER\nand before there is one, for variables by name and shape:\n    python -m "
-            f"fleet_mpi plan --servers {job.servers} w:1000x20 b:20\n")
+            f"What each of the {job.servers} server(s) would keep follows from the program, which only the script "
+            f"makes. For a model it has saved:\n    fleetrun --dry-run --model FOLDER ..., or python -m fleet_mpi plan "
+            f"--servers {job.servers} --model FOLDER\nand before there is one, for variables by name and shape:\n    "
+            f"python -m fleet_mpi plan --servers {job.servers} w:1000x20 b:20\n")
     return "".join(parts)
 
 

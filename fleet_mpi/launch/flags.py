@@ -70,13 +70,16 @@ HOSTS = (
     Flag(("--rsh",), "PROGRAM", "what starts processes on other hosts instead of ssh"),
 )
 OUTPUT = (
-    Flag(("--log_dir",), "DIR", "folder of workerlog.N and serverlog.N, ranklog.N with -np (log; launch_ps: logs; '' for none). "
+    Flag(("--log_dir",), "DIR",
+         "folder of workerlog.N and serverlog.N, ranklog.N with -np (log; launch_ps: logs; '' for none). "
          "Collective jobs append to them, others write them anew"),
     Flag(("--log_overwrite",), "BOOL", "write logs anew in any case (False)", _claim),
     Flag(("--echo",), "WHOM", "whose output is shown as it comes: first (worker 0; for jobs without servers), all (for "
          "others) or none", str, None, ("first", "all", "none")),
-    Flag(("--log_level",), "LEVEL", "least severe line of the launcher: DEBUG, INFO, WARNING, ERROR or a number (INFO)"),
-    Flag(("--print_config",), "BOOL", "show the arguments and the first rank's variables (True; False for -np)", _claim),
+    Flag(("--log_level",), "LEVEL",
+         "least severe line of the launcher: DEBUG, INFO, WARNING, ERROR or a number (INFO)"),
+    Flag(("--print_config",), "BOOL", "show the arguments and the first rank's variables (True; False for -np)",
+         _claim),
     Flag(("--dry-run",), "", "start nothing: print the command, the role of every rank, and what servers would keep"),
     Flag(("--model",), "FOLDER", "with --dry-run: a saved model whose placement is shown"),
 )
@@ -99,11 +102,13 @@ REFUSED = (
     Flag(("--heter_worker_num",), "N", "as --heter_workers", unset=("", "0")),
     Flag(("--xpus",), "0,1,...", "there are CPUs and CUDA devices only: use --gpus, or -np"),
     Flag(("--npus",), "0,1,...", "as --xpus"),
-    Flag(("--elastic_level",), "N", "the number of ranks is fixed when MPI starts; the examples in slurm/ requeue instead",
+    Flag(("--elastic_level",), "N",
+         "the number of ranks is fixed when MPI starts; the examples in slurm/ requeue instead",
          unset=("", "-1")),
     Flag(("--auto_parallel_config",), "FILE", "automatic parallelism is not built: give the number of ranks"),
     Flag(("--auto_tuner_json",), "FILE", "as --auto_parallel_config"),
-    Flag(("--use_paddlecloud",), "", "the cloud's variables describe hosts without MPI: let its MPI operator run mpirun "
+    Flag(("--use_paddlecloud",), "",
+         "the cloud's variables describe hosts without MPI: let its MPI operator run mpirun "
          "... python -m fleet_mpi SCRIPT.py, or give --ips"),
 )
 GROUPS = (("how many ranks", RANKS), ("where", HOSTS), ("output", OUTPUT), ("taken without effect", IDLE),

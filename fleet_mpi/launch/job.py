@@ -41,7 +41,8 @@ class Job(NamedTuple):
 
     ``kind``: PS (``servers`` first ranks serve), COLLECTIVE (all work), or MPI (roles are the script's business).
     ``hosts``: the host of every rank; empty where all run on this machine, or where the launcher of MPI spreads them.
-    ``server_labels`` and ``worker_labels``: host:port of each, empty in kind MPI. ``devices``: of every worker, as text.
+    ``server_labels`` and ``worker_labels``: host:port of each, empty in kind MPI. ``devices``: of every worker, as
+    text.
     """
 
     kind: str
@@ -64,7 +65,8 @@ class Job(NamedTuple):
         """(role, number) of every rank; in kind MPI there is no more to say than "rank"."""
         if self.kind == MPI:
             return [("rank", rank) for rank in range(self.ranks)]
-        return [("server", rank) if rank < self.servers else ("worker", rank - self.servers) for rank in range(self.ranks)]
+        return [("server", rank) if rank < self.servers else ("worker", rank - self.servers)
+                for rank in range(self.ranks)]
 
     @property
     def shows(self):
@@ -111,7 +113,8 @@ def _kind(told, unsaid, around):
 def _plain(told, around, environ, unsaid):
     ranks = told.np or around.tasks
     if not ranks:
-        raise UsageError("how many ranks? expected -np N, --gpus 0,1, or --server_num S --worker_num W; fleetrun --help")
+        raise UsageError("how many ranks? expected -np N, --gpus 0,1, or --server_num S --worker_num W; fleetrun "
+                         "--help")
     return Job(MPI, ranks, 0, ())
 
 
@@ -124,8 +127,8 @@ def _collective(told, around, environ, unsaid):
         raise UsageError("how many ranks? expected --gpus 0,1, --nproc_per_node N or -np N; fleetrun --help")
     ranks = per_node * len(hosts)
     if told.np not in (None, ranks):
-        raise UsageError(f"{per_node} ranks on each of {len(hosts)} host(s) are {ranks}, but -np asks for {told.np}; leave "
-                         "one number out")
+        raise UsageError(f"{per_node} ranks on each of {len(hosts)} host(s) are {ranks}, but -np asks for {told.np}; "
+                         f"leave one number out")
     where = tuple(host for host in hosts for _ in range(per_node))
     labels = _labels([""] * ranks, where, _first_port(told, environ))
     return Job(COLLECTIVE, ranks, 0, (), _hosts(where, around), (), labels,
@@ -172,8 +175,8 @@ def _nodes(told, hosts, around):
 
 def _shared_out(ranks, hosts):
     if ranks % len(hosts):
-        raise UsageError(f"-np {ranks} on {len(hosts)} hosts: expected a multiple, since every host of a collective job "
-                         "has the same number of ranks")
+        raise UsageError(f"-np {ranks} on {len(hosts)} hosts: expected a multiple, since every host of a collective "
+                         f"job has the same number of ranks")
     return ranks // len(hosts)
 
 
@@ -194,15 +197,16 @@ def _devices(text, around, environ):
 
 
 def _dealt(devices, per_node, told):
-    """What each rank of a host gets: one device, its part of more, or one shared with others where none is asked for."""
+    """What each rank of a host gets: one device, its part of more, or one shared with others where none is asked
+    for."""
     if not devices:
         return ()
     if len(devices) % per_node == 0:
         part = len(devices) // per_node
         return tuple(",".join(devices[part * rank:part * (rank + 1)]) for rank in range(per_node))
     if told.gpus:
-        raise UsageError(f"--gpus {told.gpus} are {len(devices)} devices for {per_node} ranks on a host: expected as many, "
-                         "or a multiple")
+        raise UsageError(f"--gpus {told.gpus} are {len(devices)} devices for {per_node} ranks on a host: expected as "
+                         f"many, or a multiple")
     return tuple(devices[rank % len(devices)] for rank in range(per_node))
 
 
@@ -236,13 +240,14 @@ def _places(named):
     """The host of every label; where only servers, or only workers, are listed, the others run beside them."""
     listed = [_host(label) for label in named if label]
     if listed and "" in named and len(set(listed)) > 1:
-        raise UsageError(f"--servers and --workers: hosts {', '.join(sorted(set(listed)))} are listed for one of them; where "
-                         "do the others run? list both")
+        raise UsageError(f"--servers and --workers: hosts {', '.join(sorted(set(listed)))} are listed for one of them; "
+                         f"where do the others run? list both")
     return tuple(_host(label) if label else (listed or LOCAL)[0] for label in named)
 
 
 def _hosts(where, around):
-    """What the launcher of MPI has to be told of hosts: nothing of this machine, unless it has others to choose from."""
+    """What the launcher of MPI has to be told of hosts: nothing of this machine, unless it has others to choose
+    from."""
     several = len(set(where)) > 1 or len(around.nodes) > 1 and where[0] not in LOCAL
     return where if several or not around.is_here(where[0]) else ()
 

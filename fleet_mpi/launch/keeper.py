@@ -1,8 +1,8 @@
 """A process that outlives the launcher: if the launcher is killed, it sees to it that the job ends and nothing is left.
 
 The kernel asks mpirun to end when the launcher dies (``follow_parent``), and mpirun ends its ranks. The keeper kills it
-where it does not come to that, and sweeps what the job left on this machine. It waits in a session of its own: who kills
-the launcher's process group does not kill it.
+where it does not come to that, and sweeps what the job left on this machine. It waits in a session of its own: who
+kills the launcher's process group does not kill it.
 """
 
 import ctypes
@@ -24,8 +24,8 @@ _SET_PARENT_DEATH_SIGNAL = 1  # of linux/prctl.h
 class Keeper:
     """Keeps watch over one job, from before its mpirun is started until ``release``.
 
-    ``pipes``: (read end, write end) of mpirun's output. A mpirun whose words nobody reads is killed by them, in the middle
-    of its cleaning up: so the keeper reads them when the launcher does not any more.
+    ``pipes``: (read end, write end) of mpirun's output. A mpirun whose words nobody reads is killed by them, in the
+    middle of its cleaning up: so the keeper reads them when the launcher does not any more.
     """
 
     def __init__(self, folder, pipes=()):
@@ -112,13 +112,15 @@ class Process(NamedTuple):
 
     @classmethod
     def numbered(cls, text):
-        """The process whose number is the first line of ``text``; None where that is not whole, or the process has ended."""
+        """The process whose number is the first line of ``text``; None where that is not whole, or the process has
+        ended."""
         number, end, _ = text.partition(b"\n")
         state = _state(int(number)) if end else None
         return cls(int(number), state[1]) if state else None
 
     def ends_within(self, seconds, meanwhile):
-        """Whether it has ended within so many seconds; ``meanwhile()`` is called again and again as long as it lives."""
+        """Whether it has ended within so many seconds; ``meanwhile()`` is called again and again as long as it
+        lives."""
         until = time.monotonic() + seconds
         while (_state(self.number) or ("", ""))[1] == self.born:
             meanwhile()

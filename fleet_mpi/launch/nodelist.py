@@ -15,7 +15,8 @@ def nodes(nodelist, scontrol=None):
     scontrol = scontrol or shutil.which("scontrol")
     if nodelist and scontrol:
         try:
-            asked = subprocess.run([scontrol, "show", "hostnames", nodelist], capture_output=True, text=True, timeout=_ANSWER_S,
+            asked = subprocess.run([scontrol, "show", "hostnames", nodelist], capture_output=True, text=True,
+                                   timeout=_ANSWER_S,
                                    stdin=subprocess.DEVNULL)
             if asked.returncode == 0 and asked.stdout.split():
                 return tuple(asked.stdout.split())
@@ -47,5 +48,5 @@ def _numbers(part, nodelist):
 
 
 def _refusal(nodelist, part):
-    return EnvironmentProblem(f"SLURM_JOB_NODELIST={nodelist}: expected names like n[1-4,7],rack[1-2]node[01-16], got {part!r} "
-                              "in it")
+    return EnvironmentProblem(f"SLURM_JOB_NODELIST={nodelist}: expected names like n[1-4,7],rack[1-2]node[01-16], got "
+                              f"{part!r} in it")

@@ -37,7 +37,8 @@ def main(argv):
     try:
         variables = [_variable(text) for text in asked.variables] + (_saved(asked.model) if asked.model else [])
         if not variables:
-            raise UsageError("plan: nothing to place; give variables as NAME:SHAPE, e.g. w:1000x1000, or --model FOLDER")
+            raise UsageError("plan: nothing to place; give variables as NAME:SHAPE, e.g. w:1000x1000, or --model "
+                             "FOLDER")
         placement = place(variables, asked.servers, asked.method, asked.slice, asked.min_block_size, asked.seed)
         made = plan(placement, _messages(placement))
         sys.stdout.write(json.dumps(made.record()) + "\n" if asked.json else made.text())
@@ -48,7 +49,8 @@ def main(argv):
 
 
 def show(text, servers=0, model=None):
-    """Write what a dry run tells, and after it the table of a saved ``model``, if one is given; returns the exit code."""
+    """Write what a dry run tells, and after it the table of a saved ``model``, if one is given; returns the exit
+    code."""
     sys.stdout.write(text)
     sys.stdout.flush()
     return main(["--servers", str(servers), "--model", model]) if servers and model else 0

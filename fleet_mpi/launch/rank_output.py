@@ -24,7 +24,8 @@ def log_name(role, index):
 
 
 def failing(data):
-    """The line in this part of a rank's output that says that the rank is about to end the job; empty if there is none."""
+    """The line in this part of a rank's output that says that the rank is about to end the job; empty if there is
+    none."""
     found = _FAILING.search(data)
     return data[found.start():].splitlines()[0].decode(errors="replace") if found else ""
 
@@ -59,7 +60,8 @@ class Output:
         """In the watcher: {file to read from: what takes its data}."""
         for _, end in self.pipes.values():
             os.close(end)
-        return {start: lambda data, stream=stream: self._pass_on(data, stream) for stream, (start, _) in self.pipes.items()}
+        return {start: lambda data, stream=stream: self._pass_on(data, stream)
+                for stream, (start, _) in self.pipes.items()}
 
     def _pass_on(self, data, stream):
         self._keep(data)
@@ -81,7 +83,8 @@ class Output:
             say(f"fleet_mpi: the log of {self.who()} ends here, the rank goes on: {self.path}: {error.strerror}\n")
 
     def _fails(self, why):
-        """The rank says that it fails: its last words are shown, if it is the first of all and they are not seen already."""
+        """The rank says that it fails: its last words are shown, if it is the first of all and they are not seen
+        already."""
         if self.spoke or not leave_note(self.folder, SPOKE, why, rank()):
             return
         self.spoke = True

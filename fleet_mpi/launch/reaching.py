@@ -16,15 +16,17 @@ def problem(job, around, run=subprocess.run):
     if not silent:
         return None
     return EnvironmentProblem(
-        f"no rank was started: {', '.join(silent)} cannot be reached from here by {agent}: {causes[silent[0]]}. Are the names "
-        f"right, and does '{agent} {silent[0]} true' work without a password? (--rsh says another program)")
+        f"no rank was started: {', '.join(silent)} cannot be reached from here by {agent}: {causes[silent[0]]}. Are "
+        f"the names right, and does '{agent} {silent[0]} true' work without a password? (--rsh says another program)")
 
 
 def _cause(agent, host, run):
     """What keeps this host from starting a process; empty if nothing does."""
-    words = [agent, *(["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_ANSWER_S}"] if agent == "ssh" else []), host, "true"]
+    words = [agent, *(["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_ANSWER_S}"] if agent == "ssh" else []), host,
+             "true"]
     try:
-        asked = run(words, capture_output=True, text=True, errors="replace", timeout=2 * _ANSWER_S, stdin=subprocess.DEVNULL)
+        asked = run(words, capture_output=True, text=True, errors="replace", timeout=2 * _ANSWER_S,
+                    stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         return f"no answer within {2 * _ANSWER_S} s"
     except OSError as error:

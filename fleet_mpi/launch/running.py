@@ -115,7 +115,8 @@ class Relay:
 
 
 def _said(relays):
-    """(mpirun's own words, whether a rank was named), once all has been shown; a process that a rank left is not waited for."""
+    """(mpirun's own words, whether a rank was named), once all has been shown; a process that a rank left is not waited
+    for."""
     for relay in relays:
         relay.thread.join(_LAST_WORDS_S)
     held = b"".join(relay.boxes.held for relay in relays).decode(errors="replace")
@@ -166,7 +167,8 @@ def exit_code(code, ended_by, folder):
     """The launcher's exit code: what the first rank that failed ended with, where a rank has left a note of it.
 
     Without a note a watcher was killed itself, or mpirun failed on its own account. Open MPI gives 128 + signal for the
-    first, MPICH the bare signal; Python gives a negative one where mpirun was killed. What the rank said before may tell.
+    first, MPICH the bare signal; Python gives a negative one where mpirun was killed. What the rank said before may
+    tell.
     """
     if ended_by is not None:
         return 128 + ended_by
@@ -184,7 +186,8 @@ def exit_code(code, ended_by, folder):
 
 
 def code_of(said):
-    """The exit code that goes with a rank's last sentence (``rank_output.failing``), by the kind of error that it names."""
+    """The exit code that goes with a rank's last sentence (``rank_output.failing``), by the kind of error that it
+    names."""
     number = re.search(r"^Abort\((\d+)\)|\): exit code (\d+)$", said)
     if number:
         return int(number[1] or number[2])

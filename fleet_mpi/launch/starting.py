@@ -93,7 +93,8 @@ def _size_of_this_job(environ):
 
 
 def _folder(job):
-    """Where ranks leave notes: with the logs where these are elsewhere too, since other hosts see only such a folder."""
+    """Where ranks leave notes: with the logs where these are elsewhere too, since other hosts see only such a
+    folder."""
     try:
         if job.log_dir and job.worker_labels and not job.servers:
             with open(os.path.join(job.log_dir, "endpoints.log"), "w") as file:
@@ -101,8 +102,8 @@ def _folder(job):
         beside = os.path.abspath(job.log_dir) if job.log_dir and job.hosts else None
         return tempfile.mkdtemp(prefix=".fleet_mpi-job-", dir=beside)
     except OSError as error:
-        raise EnvironmentProblem(f"the launcher needs a folder to write to: {error}; say another by --log_dir, or by TMPDIR "
-                                 "for notes of its own") from None
+        raise EnvironmentProblem(f"the launcher needs a folder to write to: {error}; say another by --log_dir, or by "
+                                 f"TMPDIR for notes of its own") from None
 
 
 def _become_the_script(job, size):

@@ -1,10 +1,10 @@
 """``python watched.py COMMAND...``: runs one rank of a job and notes how it ended. Needs the standard library only.
 
-No mpirun tells reliably which rank failed first, and how: MPICH kills the others before it looks, names any of
-them, and mixes their codes into one. The process that waits for a rank knows, before mpirun does. It says in one
-sentence which rank ended in which way, ends with the rank's code (that of a lost peer where a signal killed it), and
-leaves a note for the launcher: the first of all ranks counts. A signal that mpirun sends is passed on and is no failure.
-If this process is killed, its rank goes with it; if mpirun, or its daemon on this host, is killed, both go.
+No mpirun tells reliably which rank failed first, and how: MPICH kills the others before it looks, names any of them,
+and mixes their codes into one. The process that waits for a rank knows, before mpirun does. It says in one sentence
+which rank ended in which way, ends with the rank's code (that of a lost peer where a signal killed it), and leaves a
+note for the launcher: the first of all ranks counts. A signal that mpirun sends is passed on and is no failure. If this
+process is killed, its rank goes with it; if mpirun, or its daemon on this host, is killed, both go.
 
 It also gives the rank what only follows from its number (``rank_roles``), and where there is a folder for logs, writes
 the rank's output there (``rank_output``).
@@ -189,7 +189,8 @@ def _how(code):
 
 
 def _end_job(code):
-    """MPICH's mpirun takes no notice of a rank that ends before it starts MPI, and is told by a line of its own protocol."""
+    """MPICH's mpirun takes no notice of a rank that ends before it starts MPI, and is told by a line of its own
+    protocol."""
     try:
         if "MPI_LOCALNRANKS" in os.environ:  # not srun, whose protocol is another one
             os.write(int(os.environ["PMI_FD"]), b"cmd=abort exitcode=%d\n" % code)

@@ -196,13 +196,14 @@ def _hits(pred, label, k):
 def _fetched(given, who):
     """An array of values; a variable of the program has none yet."""
     if isinstance(given, Variable):
-        raise UsageError(f"paddle.metric.{who}.update: expected values, got the variable {given.name!r}: give it to the Executor as "
-                         "a fetch, and update with what that returns")
+        raise UsageError(f"paddle.metric.{who}.update: expected values, got the variable {given.name!r}: give it to "
+                         f"the Executor as a fetch, and update with what that returns")
     return np.asarray(given)
 
 
 def _column(preds, labels, who):
     said, true = (_fetched(given, who).reshape(-1) for given in (preds, labels))
     if said.shape != true.shape:
-        raise UsageError(f"paddle.metric.{who}.update: expected as many labels as scores, got {true.size} and {said.size}")
+        raise UsageError(f"paddle.metric.{who}.update: expected as many labels as scores, got {true.size} and "
+                         f"{said.size}")
     return said, true

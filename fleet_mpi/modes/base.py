@@ -74,7 +74,8 @@ class Mode(NamedTuple):
     def options_of(self, config: Any) -> dict[str, Any]:
         """The options that a config tells."""
         told = {option: getattr(config, field) for option, field in self.told.items()}
-        return {**told, **{option: whole(self.told[option], told[option], least) for option, least in self.least.items()}}
+        return {**told,
+                **{option: whole(self.told[option], told[option], least) for option, least in self.least.items()}}
 
     def ask(self, config: Any, **fields: Any) -> None:
         """Let a config ask for this mode; of the other fields those count that tell an option of it."""

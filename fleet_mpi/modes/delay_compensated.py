@@ -93,4 +93,5 @@ class DelayCompensatedServer(AsyncServer):
 
 MODE = Mode("delay_compensated", EachStepWorker, DelayCompensatedServer, lambda config: config.enable_dc_asgd,
             {"sync_mode": False, "enable_dc_asgd": True},
-            {"lambda_": "dc_asgd_lambda", "adaptive": "dc_asgd_adaptive", "bound": "dc_asgd_bound"}, corrects_delay=True)
+            {"lambda_": "dc_asgd_lambda", "adaptive": "dc_asgd_adaptive", "bound": "dc_asgd_bound"},
+            corrects_delay=True)

@@ -146,4 +146,5 @@ def average(images, ranges):
         np.multiply(total, 1.0 / len(images), out=total)
 
 
-MODE = Mode("sync", EachStepWorker, SyncServer, lambda config: True, {"sync_mode": True}, strategy={"a_sync": False}, number=0, has_rounds=True, in_step=True)
+MODE = Mode("sync", EachStepWorker, SyncServer, lambda config: True, {"sync_mode": True}, strategy={"a_sync": False},
+            number=0, has_rounds=True, in_step=True)

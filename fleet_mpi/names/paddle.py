@@ -1,8 +1,8 @@
 """``paddle`` for scripts that plain Python runs: found on ``sys.path``, it becomes this package's names.
 
-A .pth file or PYTHONPATH lists this file's folder; nothing here runs before a script imports ``paddle``. A paddle that is
-installed is never shadowed: it is looked for everywhere else, and loaded in place of this module. Imports the standard
-library only, since that paddle's users must not wait for this package.
+A .pth file or PYTHONPATH lists this file's folder; nothing here runs before a script imports ``paddle``. A paddle that
+is installed is never shadowed: it is looked for everywhere else, and loaded in place of this module. Imports the
+standard library only, since that paddle's users must not wait for this package.
 """
 
 import importlib
@@ -44,8 +44,9 @@ def _ours():
     except ModuleNotFoundError as error:
         if error.name != "fleet_mpi":
             raise
-        raise ModuleNotFoundError(f"No module named 'paddle': fleet_mpi, whose names {FOLDER} offers, is not installed in "
-                                  f"this environment any more; delete fleet_mpi_names.pth or install fleet_mpi again",
+        raise ModuleNotFoundError(f"No module named 'paddle': fleet_mpi, whose names {FOLDER} offers, is not installed "
+                                  f"in this environment any more; delete fleet_mpi_names.pth or install fleet_mpi "
+                                  f"again",
                                   name="paddle") from None
 
 

@@ -29,7 +29,8 @@ from fleet_mpi.paddle.tensor.manipulation import (broadcast_to, cast, chunk, con
                                                   scatter_, scatter_nd, scatter_nd_add, shard_index, slice, split,
                                                   squeeze, squeeze_, stack, strided_slice, tile, transpose, unbind,
                                                   unique, unsqueeze, unsqueeze_, unstack)
-from fleet_mpi.paddle.tensor.math import (abs, acos, add, add_n, addcmul, addmm, asin, atan, broadcast_shape, ceil, clip,
+from fleet_mpi.paddle.tensor.math import (abs, acos, add, add_n, addcmul, addmm, asin, atan, broadcast_shape, ceil,
+                                          clip,
                                           conj, cos, cosh, cumsum, divide, erf, exp, floor, floor_divide, floor_mod,
                                           increment, inverse, isfinite, isinf, isnan, kron, log, log1p, log2, log10,
                                           logsumexp, max, maximum, mean, min, minimum, mod, multiplex, multiply, pow,
@@ -62,7 +63,8 @@ _OF_1X = {
 
 # Not imported with the rest: few scripts use them.
 __getattr__ = _missing_name("paddle", globals(), {
-    "no_grad": "fleet_mpi.fluid.dygraph:no_grad", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace", "paddle": "fleet_mpi.paddle",
+    "no_grad": "fleet_mpi.fluid.dygraph:no_grad", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace",
+    "paddle": "fleet_mpi.paddle",
     "unique_with_counts": "fleet_mpi.program.layers.positions", "crop_tensor": "fleet_mpi.program.layers.positions",
     "get_cudnn_version": "fleet_mpi.paddle.modes", "set_printoptions": "fleet_mpi.paddle.modes",
     "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_OF_1X,

@@ -15,9 +15,11 @@ _REFUSED = {
     **dict.fromkeys(("auto_cast", "GradScaler"), f"{_EAGER}, with paddle.static.amp.decorate(optimizer) for float16"),
     **dict.fromkeys(("backward", "grad", "PyLayer", "PyLayerContext", "Model", "summary", "Callback", "EarlyStopping",
                      "LRScheduler", "ModelCheckpoint", "ProgBarLogger", "ReduceLROnPlateau", "VisualDL"), _EAGER),
-    **dict.fromkeys(("Config", "create_predictor", "Predictor", "PredictorPool", "DataType", "PlaceType", "PrecisionType"),
+    **dict.fromkeys(("Config", "create_predictor", "Predictor", "PredictorPool", "DataType", "PlaceType",
+                     "PrecisionType"),
                     "take paddle.static.load_inference_model and an Executor, or fluid.core.create_paddle_predictor"),
     **dict.fromkeys(("export", "help", "list", "load"),
-                    "models are neither exported nor fetched from the network; paddle.static.save_inference_model saves them")}
+                    "models are neither exported nor fetched from the network; paddle.static.save_inference_model "
+                    "saves them")}
 
 __getattr__ = _missing_name("paddle.eager_modules", globals(), refused=_REFUSED)

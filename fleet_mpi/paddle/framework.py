@@ -18,4 +18,5 @@ in_dynamic_or_pir_mode = in_dygraph_mode = in_dynamic_mode
 __getattr__ = _missing_name("paddle.framework", globals(), {
     "XPUPlace": "fleet_mpi.fluid.core:XPUPlace", "no_grad": "fleet_mpi.fluid.dygraph:no_grad",
     "append_backward": "fleet_mpi.program.build.backward:append_backward"}, dict.fromkeys(
-        ("grad", "DataParallel", "set_grad_enabled"), "there is no eager mode; build a program and run it with an Executor"))
+        ("grad", "DataParallel", "set_grad_enabled"),
+        "there is no eager mode; build a program and run it with an Executor"))

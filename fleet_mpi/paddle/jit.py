@@ -1,4 +1,5 @@
-"""``paddle.jit``: static programs from eager code, which is not built: importing it works, calling what it made does not."""
+"""``paddle.jit``: static programs from eager code, which is not built: importing it works, calling what it made does
+not."""
 
 import functools as _functools
 

@@ -34,7 +34,8 @@ def get_default_dtype():
 def set_default_dtype(d):
     """Nothing to do for float32; others are refused."""
     if as_dtype(d) != "float32":
-        raise _NotBuilt(f"paddle.set_default_dtype: only float32 is built as the default, got {d!r}; give layers their dtype")
+        raise _NotBuilt(f"paddle.set_default_dtype: only float32 is built as the default, got {d!r}; give layers their "
+                        f"dtype")
 
 
 def get_cudnn_version():

@@ -47,7 +47,8 @@ _LAUNCHERS = {"distributed.launch": "fleet_mpi.launch", "distributed.launch.__ma
 
 
 # Modules that go by another name in some version of the original, with all below them; a longer path comes first.
-_DYGRAPH = ("backward_strategy", "base", "checkpoint", "container", "io", "jit", "layers", "learning_rate_scheduler", "nn",
+_DYGRAPH = ("backward_strategy", "base", "checkpoint", "container", "io", "jit", "layers", "learning_rate_scheduler",
+            "nn",
             "parallel", "tracer", "varbase_patch_methods")
 _NN_LAYER = ("activation", "common", "container", "conv", "distance", "layers", "loss", "norm", "pooling", "rnn",
              "transformer", "vision")
@@ -55,7 +56,8 @@ _TEXTS = ("conll05", "imdb", "imikolov", "movielens", "uci_housing", "wmt14", "w
 _PICTURES = ("cifar", "flowers", "folder", "mnist", "voc2012")
 _NETWORKS = ("lenet", "mobilenetv1", "mobilenetv2", "resnet", "vgg")
 _EARLY = ("contrib.extend_optimizer", "contrib.inferencer", "contrib.int8_inference", "contrib.model_stat",
-          "contrib.trainer", "contrib.utils.lookup_table_utils", "distributed", "distributed.downpour", "distributed.fleet",
+          "contrib.trainer", "contrib.utils.lookup_table_utils", "distributed", "distributed.downpour",
+          "distributed.fleet",
           "distributed.helper", "distributed.node", "distributed.ps_instance", "graphviz", "inferencer", "net_drawer",
           "op", "recordio_writer", "transpiler.details.vars_distributed")
 # Files of the original whose names one module here has: {module: (above, files)}.
@@ -68,9 +70,11 @@ _FILES = {
     "fleet_mpi.paddle.distributed.fleet": ("distributed.fleet", "data_generator dataset"),
     "fleet_mpi.paddle.io": ("fluid.dataloader", "batch_sampler collate dataset sampler worker"),
     "fleet_mpi.paddle.metric": ("metric", "metrics"),
-    "fleet_mpi.paddle.nn.functional": ("nn.functional", "activation common conv extension input loss norm pooling vision"),
+    "fleet_mpi.paddle.nn.functional": ("nn.functional",
+                                       "activation common conv extension input loss norm pooling vision"),
     "fleet_mpi.paddle.nn.initializer": ("nn.initializer", "assign constant kaiming normal uniform xavier"),
-    "fleet_mpi.paddle.optimizer": ("optimizer", "adadelta adagrad adam adamax adamw lamb momentum optimizer rmsprop sgd"),
+    "fleet_mpi.paddle.optimizer": ("optimizer",
+                                   "adadelta adagrad adam adamax adamw lamb momentum optimizer rmsprop sgd"),
     "fleet_mpi.paddle.static": ("static", "input"),
 }
 ELSEWHERE = {
@@ -84,7 +88,8 @@ ELSEWHERE = {
     "imperative": "fleet_mpi.fluid.dygraph",
     "plot": "fleet_mpi.paddle.utils.plot",
     **{name: "fleet_mpi.paddle.eager_modules" for name in (
-        "amp", "autograd", "callbacks", "hapi.callbacks", "hapi.model", "hapi", "hub", "incubate.hapi", "inference", "onnx")},
+        "amp", "autograd", "callbacks", "hapi.callbacks", "hapi.model", "hapi", "hub", "incubate.hapi", "inference",
+        "onnx")},
     "reader.decorator": "fleet_mpi.paddle.reader",
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
     **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},

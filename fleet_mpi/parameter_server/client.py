@@ -258,7 +258,8 @@ class Client:
                 staged = part.buffer(piece.stop - piece.start) if place is None else None
                 for start, stop in protocol.cuts(piece.stop - piece.start, self.largest):
                     target = (place if staged is None else staged)[start:stop]
-                    part.body.append((self.transport.post_receive(link.rank, Channel.REPLY_BODY, target), piece, staged))
+                    part.body.append((self.transport.post_receive(link.rank, Channel.REPLY_BODY, target), piece,
+                                      staged))
         return part
 
     def is_answered(self, ticket):
@@ -432,7 +433,8 @@ class Client:
         return longest * 1.1 + min(2.0, longest)
 
     def _first_waited(self):
-        """How long ago the first push was first waited for: a worker may go on before it is answered, and wait again."""
+        """How long ago the first push was first waited for: a worker may go on before it is answered, and wait
+        again."""
         if self.pushes and self.first_wait is None:
             self.first_wait = time.monotonic()
         return time.monotonic() - self.first_wait if self.pushes else 0.0

@@ -55,7 +55,8 @@ class Exchange:
         except StopIteration:
             on_end()
             return
-        content = messages.encode([[list(name), [[int(level), int(at), float(value).hex()] for level, at, value in found]]
+        content = messages.encode([[list(name),
+                                    [[int(level), int(at), float(value).hex()] for level, at, value in found]]
                                    for name, found in nodes.items()])
         header = Header(Kind.SQUARES, self.index, key[1], count=turn, number=key[0])
         for rank in self.others.values():

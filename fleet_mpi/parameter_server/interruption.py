@@ -1,8 +1,8 @@
 """What an exception from outside (Ctrl-C, a signal's handler) does to a request that is under way.
 
 While a worker waits, the request comes to its end first, within ``FINISHING_S``; then the exception goes on, and the
-worker may go on too. A second one, or one that comes while messages are made, cuts the worker off: what its servers have
-of it is not known. Whatever it wants of them later, a goodbye included, is refused with the cause.
+worker may go on too. A second one, or one that comes while messages are made, cuts the worker off: what its servers
+have of it is not known. Whatever it wants of them later, a goodbye included, is refused with the cause.
 """
 
 from fleet_mpi.errors import FleetError, PeerLost
@@ -16,8 +16,8 @@ class CutOff(Transport):
 
     def __init__(self, before, name, error):
         self.rank = before.rank
-        self.cause = (f"{name} was interrupted by {type(error).__name__} in the middle of a request to its servers: what they "
-                      f"have of it is not known, and nothing more can be asked of them")
+        self.cause = (f"{name} was interrupted by {type(error).__name__} in the middle of a request to its servers: "
+                      f"what they have of it is not known, and nothing more can be asked of them")
 
     def post_send(self, peer, channel, array):
         """Refuse."""

@@ -62,8 +62,8 @@ class Patience:
         return now < self.trusted_until
 
     def _check_savers(self, deadline, now):
-        """Workers that save or load hold up those whose pushes are parked, and those that wait to save or load: they only
-        see that no server answers. A saver that waits itself, for another server, says so."""
+        """Workers that save or load hold up those whose pushes are parked, and those that wait to save or load: they
+        only see that no server answers. A saver that waits itself, for another server, says so."""
         snapshots = self.server.snapshots
         held_up = snapshots.held_up()
         if held_up:

@@ -12,7 +12,8 @@ from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 def show(transport, index, workers):
     """A server's: tell the workers, by their ranks, that server ``index`` has begun; returns the sends."""
-    return [transport.post_send(rank, Channel.PRESENCE, messages.message(Header(Kind.PRESENT, index))) for rank in workers]
+    return [transport.post_send(rank, Channel.PRESENCE, messages.message(Header(Kind.PRESENT, index)))
+            for rank in workers]
 
 
 def wait_for(transport, index, servers, name_of=str):

@@ -118,8 +118,8 @@ class RowTable:
 
     def _refuse_outside(self, position, ids):
         if position != row_kernels.ALL_INSIDE:
-            raise PeerLost(f"table {self.name!r}: asked for local row {ids[position]}, this server keeps {self.height}: "
-                           f"do both run the same program?")
+            raise PeerLost(f"table {self.name!r}: asked for local row {ids[position]}, this server keeps "
+                           f"{self.height}: do both run the same program?")
 
     # ------------------------------------------------------------------ updating
 

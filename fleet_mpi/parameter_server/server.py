@@ -266,8 +266,8 @@ class Server:
         if self.snapshots.holds(inbox, header):
             return
         if header.step != self.applied[inbox.index] + 1:
-            raise PeerLost(f"{inbox.name} sent push {header.step}, expected {self.applied[inbox.index] + 1}: one was lost or "
-                           f"came twice")
+            raise PeerLost(f"{inbox.name} sent push {header.step}, expected {self.applied[inbox.index] + 1}: one was "
+                           f"lost or came twice")
         if header.inline == self._letter_bytes:
             self.mode.on_push(Push(inbox, header, *inbox.letter))
             return

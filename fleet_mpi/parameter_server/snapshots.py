@@ -94,8 +94,8 @@ class Snapshots:
             return None
         is_in = inbox.index in self.freezers
         if len(inline) != 8 * len(self.begun) or not is_in:
-            raise PeerLost(f"{self._name(inbox)} sent {len(inline)} bytes of push counts for {len(self.begun)} workers, "
-                           f"to a server that is {'' if is_in else 'not '}frozen")
+            raise PeerLost(f"{self._name(inbox)} sent {len(inline)} bytes of push counts for {len(self.begun)} "
+                           f"workers, to a server that is {'' if is_in else 'not '}frozen")
         return [max(count, limit) for count, limit in zip(inline.view(np.int64).tolist(), self.limits)]
 
     def _thaw(self, inbox, header):
@@ -128,8 +128,8 @@ class Snapshots:
         key, dtype, shape = messages.described_one(inbox.inline(header), self._name(inbox))
         known = self.find(key)
         if (dtype, shape, header.body) != (known.dtype, known.shape, known.nbytes):
-            raise PeerLost(f"{self._name(inbox)} sent {list(key)} as {dtype} {list(shape)} in {header.body} bytes, this "
-                           f"server has it as {known.dtype} {list(known.shape)}: do both run the same program?")
+            raise PeerLost(f"{self._name(inbox)} sent {list(key)} as {dtype} {list(shape)} in {header.body} bytes, "
+                           f"this server has it as {known.dtype} {list(known.shape)}: do both run the same program?")
         values = known if self._lies_in_place(key) else arrays.empty(known.shape, known.dtype)
         line = bytes_of(values)
         targets = [line[start:stop] for start, stop in protocol.cuts(len(line), self.server.largest)]

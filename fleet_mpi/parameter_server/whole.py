@@ -169,7 +169,8 @@ class Whole:
 
     def _is_spread(self, kept):
         """Whether each shard has its part, and not a copy of one number."""
-        return kept.kind == "param" or kept.kind == "state" and self.contents.state(kept.variable, kept.state).like_param
+        return kept.kind == "param" or kept.kind == "state" and self.contents.state(kept.variable,
+                                                                                    kept.state).like_param
 
     def _shards(self, kept):
         """Those that have elements: for the others a server keeps nothing."""

@@ -43,7 +43,8 @@ class PSDispatcher:
 
     def dispatch(self, varlist):
         """The endpoint for each of these blocks (anything with ``name``, and ``shape`` where bytes count)."""
-        raise NotBuilt(f"split method {type(self).__name__}: define dispatch(varlist), which returns an endpoint per block")
+        raise NotBuilt(f"split method {type(self).__name__}: define dispatch(varlist), which returns an endpoint per "
+                       f"block")
 
 
 class RoundRobin(PSDispatcher):

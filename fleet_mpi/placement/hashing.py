@@ -32,7 +32,8 @@ def hash_all(names):
 
 
 def hash_many(data, ends):
-    """FNV-1a of the texts that lie one after the other in ``data`` and end at ``ends``: the form that numba compiles."""
+    """FNV-1a of the texts that lie one after the other in ``data`` and end at ``ends``: the form that numba
+    compiles."""
     hashes = np.empty(ends.size, np.uint64)
     begin = 0
     for i in range(ends.size):

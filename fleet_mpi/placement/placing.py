@@ -140,8 +140,8 @@ def _refuse_equal_names(columns, variables):
         return
     seen = set()
     twice = next(name for name in columns.names if name in seen or seen.add(name))
-    raise UsageError(f"placement: {twice!r} is a variable, and a block of the variable {twice.rpartition('.')[0]!r} has "
-                     f"that name too; rename one, or do not slice (slice_var_up=False)")
+    raise UsageError(f"placement: {twice!r} is a variable, and a block of the variable {twice.rpartition('.')[0]!r} "
+                     f"has that name too; rename one, or do not slice (slice_var_up=False)")
 
 
 def _shuffled(count, seed):

@@ -74,10 +74,10 @@ class Plan(NamedTuple):
 
     def summary(self):
         """The whole placement in one sentence."""
-        return (f"{_counted(len(self.placement.variables), 'variable')} in {_counted(len(self.placement.shards), 'shard')}, "
-                f"{self.size_bytes:,} bytes on {_counted(len(self.loads), 'server')}; imbalance {self.imbalance:.3f} "
-                f"(largest over mean); a worker's step is {_counted(self.messages_per_step, 'message')} and "
-                f"{self.bytes_per_step:,} bytes")
+        return (f"{_counted(len(self.placement.variables), 'variable')} in "
+                f"{_counted(len(self.placement.shards), 'shard')}, {self.size_bytes:,} bytes on "
+                f"{_counted(len(self.loads), 'server')}; imbalance {self.imbalance:.3f} (largest over mean); a "
+                f"worker's step is {_counted(self.messages_per_step, 'message')} and {self.bytes_per_step:,} bytes")
 
 
 def plan(placement, messages_each_way=None):

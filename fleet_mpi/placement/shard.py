@@ -32,5 +32,6 @@ class Shard(NamedTuple):
         return self.name != self.variable
 
     def gradient_name(self, suffix=""):
-        """The name under which the gradient of this shard travels, e.g. ``w@GRAD.block1``; a worker's suffix follows."""
+        """The name under which the gradient of this shard travels, e.g. ``w@GRAD.block1``; a worker's suffix
+        follows."""
         return f"{self.variable}@GRAD{self.name[len(self.variable):]}{suffix}"

@@ -1,4 +1,5 @@
-"""The rule that cuts variables into blocks of whole rows, plain and compiled; which server gets one is not decided here.
+"""The rule that cuts variables into blocks of whole rows, plain and compiled; which server gets one is not decided
+here.
 
 ``cut`` is the rule as one reads it, for one variable. ``cut_many`` is the same rule over arrays, compiled by numba, for
 models with more variables than Python counts quickly.

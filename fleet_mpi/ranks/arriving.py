@@ -18,7 +18,8 @@ from fleet_mpi.errors import Stalled
 from fleet_mpi.ranks import slurm_step
 
 _GREET_AGAIN_MS = 100  # those that have not come, which greet when they do, and those with too many greetings to read
-# What starts the ranks of one machine: MPICH's, and Open MPI's on the first and on other machines, version 5 and before.
+# What starts the ranks of one machine: MPICH's, and Open MPI's on the first and on other machines, version 5 and
+# before.
 _PROXY = "hydra_pmi_proxy"
 _DAEMONS = "prterun", "prted", "mpirun", "orterun", "orted"
 
@@ -72,8 +73,8 @@ def meet_neighbours(seconds):
             return  # MPI has to do without: it says less, and no sooner
     if missing:
         names = ", ".join(known.name(number) for number in missing)
-        error = Stalled(f"starting MPI: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): every rank must "
-                        f"call fleet.init(), or ask the transpiler for its program")
+        error = Stalled(f"starting MPI: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): every rank "
+                        f"must call fleet.init(), or ask the transpiler for its program")
         error.told_elsewhere = any(number not in missing for number in range(known.number))
         raise error
 

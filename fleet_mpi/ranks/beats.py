@@ -72,8 +72,8 @@ class Beats:
         for rank, at in self.heard.items():
             if rank in self.coming and now - at > deadline:
                 there = ", ".join(map(str, self.hosts[rank]))
-                raise Stalled(f"nothing was heard of host {self.hosts[rank][0].host} for {deadline:g} s (FLAGS_rpc_deadline): it "
-                              f"is frozen or cut off, and with it {there}")
+                raise Stalled(f"nothing was heard of host {self.hosts[rank][0].host} for {deadline:g} s "
+                              f"(FLAGS_rpc_deadline): it is frozen or cut off, and with it {there}")
 
     def _run(self):
         while not self.stopping.wait(min(PERIOD_S, meeting.deadline_s() / 8)):

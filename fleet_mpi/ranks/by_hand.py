@@ -38,8 +38,8 @@ def refusal(role, index, workers, servers):
     line = one_line(workers, labels, getattr(sys, "orig_argv", [sys.executable, *sys.argv]), os.environ)
     told = any(os.environ.get(name) for name in _TOLD_APART)
     return EnvironmentProblem(
-        f"this process is {role} {index} of a job with {workers} worker(s) and {len(labels)} server(s), but it was started "
-        f"alone: over MPI processes meet only if one command starts them all. Use, instead of all the commands"
+        f"this process is {role} {index} of a job with {workers} worker(s) and {len(labels)} server(s), but it was "
+        f"started alone: over MPI processes meet only if one command starts them all. Use, instead of all the commands"
         f"{'' if told else ' (with the arguments of each process in its part)'}:\n{line}")
 
 

@@ -153,7 +153,8 @@ def join(role, index=None, endpoint="", workers=None, servers=None):
 def tell_if_alone():
     """Say, once, that a launcher started one rank only: a job that could have servers trains in one process."""
     if launched() and world().size == 1:
-        notices.once("alone", "one rank was started: it trains alone, with the parameters in itself; start more for a job "
+        notices.once("alone",
+                     "one rank was started: it trains alone, with the parameters in itself; start more for a job "
                               "with servers, as in mpirun -np 4")
 
 
@@ -300,7 +301,8 @@ def _wait_until_all_ranks_have_started_mpi():
 
 
 def _meet_neighbours():
-    """Wait for the ranks of this machine, and connect to its watcher; the first one starts it before it shows itself."""
+    """Wait for the ranks of this machine, and connect to its watcher; the first one starts it before it shows
+    itself."""
     _offer_watcher()
     arriving.meet_neighbours(meeting.deadline_s())
     _connect_to_watcher()
@@ -328,8 +330,8 @@ def _refuse_singletons(size):
             if variable.startswith("SLURM") else
             f"use the mpirun of this Python's own environment ({os.path.join(sys.prefix, 'bin')}), or python -m "
             f"fleet_mpi.launch")
-    raise EnvironmentProblem(f"{count} processes were started together ({variable}), but MPI sees a world of {size}: this "
-                             f"launcher does not belong to this MPI, and every process would train alone; {cure}")
+    raise EnvironmentProblem(f"{count} processes were started together ({variable}), but MPI sees a world of {size}: "
+                             f"this launcher does not belong to this MPI, and every process would train alone; {cure}")
 
 
 def _own_name():

@@ -1,7 +1,7 @@
 """Which MPI library this interpreter loads, and whether the launcher that started it belongs to that library.
 
-A wrong pair ends in a raw error of the library, or in N jobs of one rank each; it is known before MPI starts. Knows what
-lies beside the interpreter and what launchers tell by variables; where either says nothing, nothing is refused.
+A wrong pair ends in a raw error of the library, or in N jobs of one rank each; it is known before MPI starts. Knows
+what lies beside the interpreter and what launchers tell by variables; where either says nothing, nothing is refused.
 """
 
 import os
@@ -16,7 +16,8 @@ FILES = {"libmpi.so.40": OPEN_MPI, "libmpi.so.12": MPICH}
 
 
 def beside(folder=None):
-    """The family of the library in ``folder`` (beside this interpreter), which mpi4py takes first; None if there is none.
+    """The family of the library in ``folder`` (beside this interpreter), which mpi4py takes first; None if there is
+    none.
 
     MPI4PY_LIBMPI says another one.
     """
@@ -42,7 +43,7 @@ def _refusal(variable, launcher, own, plugin):
     by_srun = settings.get("SLURM_STEP_NUM_TASKS") > 0 and settings.get("OMPI_COMM_WORLD_SIZE") == 0
     started, cure = (("srun", f"give srun --mpi={plugin}") if by_srun else
                      (f"the mpirun of {launcher}", f"use {Path(sys.executable).parent / 'mpirun'}, or fleetrun"))
-    error = EnvironmentProblem(f"{started} started this process ({variable} is set), but this Python loads {own}: they do not "
-                               f"belong together, and the ranks would not find each other; {cure}")
+    error = EnvironmentProblem(f"{started} started this process ({variable} is set), but this Python loads {own}: they "
+                               f"do not belong together, and the ranks would not find each other; {cure}")
     error.told_elsewhere = max(settings.get("PMIX_RANK"), settings.get("PMI_RANK")) > 0
     return error

@@ -1,8 +1,8 @@
 """A rank's connection to the watcher of its machine.
 
-The watcher is a process of its own (``watcher.py``) that the first rank of a machine starts before MPI does. A rank tells
-it who it is and when it is about to end; the rest the watcher learns from the kernel. What it sends back ends this
-process. A rank without a watcher (another system, no launcher that says which ranks are here) does without.
+The watcher is a process of its own (``watcher.py``) that the first rank of a machine starts before MPI does. A rank
+tells it who it is and when it is about to end; the rest the watcher learns from the kernel. What it sends back ends
+this process. A rank without a watcher (another system, no launcher that says which ranks are here) does without.
 """
 
 import contextlib

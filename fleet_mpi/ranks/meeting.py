@@ -147,7 +147,8 @@ def all_gather(comm, value, named):
 
 
 def all_reduce(comm, array, mode, named):
-    """Collective: all ranks' arrays combined element by element, in rank order, so that the bits are always the same."""
+    """Collective: all ranks' arrays combined element by element, in rank order, so that the bits are always the
+    same."""
     combine = mode_named(mode)
     array = _numeric(array)
     flat = np.ascontiguousarray(array).reshape(-1)

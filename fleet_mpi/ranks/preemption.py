@@ -128,8 +128,9 @@ class Agreement:
     def _refuse_other_steps(self, step, words):
         for rank, (_, theirs, _) in words.items():
             if theirs != step:
-                raise UsageError(f"{self.named(self.comm.rank)} asks whether to stop after step {step}, {self.named(rank)} "
-                                 f"after step {theirs}: workers that train together must count alike")
+                raise UsageError(f"{self.named(self.comm.rank)} asks whether to stop after step {step}, "
+                                 f"{self.named(rank)} after step {theirs}: workers that train together must count "
+                                 f"alike")
 
     def _tell(self, kind, step, waited_us=0):
         word = np.array([kind, step, waited_us], np.int64)

@@ -1,13 +1,14 @@
 """What a rank reports to the launcher's watcher beside it (``launch/watched.py``): nothing where there is none.
 
-The watcher sees exit codes; a report tells it what they do not: the role, that this rank has said why it fails, and that
-it ends in order: who leaves by ``os._exit(0)`` has code 0 too.
+The watcher sees exit codes; a report tells it what they do not: the role, that this rank has said why it fails, and
+that it ends in order: who leaves by ``os._exit(0)`` has code 0 too.
 """
 
 import atexit
 import os
 
-# The file to write to. Taken out of the environment: the number means another file, or none, in processes that a rank starts.
+# The file to write to. Taken out of the environment: the number means another file, or none, in processes that a rank
+# starts.
 _LINE = os.environ.pop("FLEET_MPI_LAUNCH_REPORT", "")
 JOINED, FAILS, ENDS = "joined", "fails", "ends"
 

@@ -61,8 +61,9 @@ def describe(role, index=None, endpoint="", workers=None, servers=None):
         raise UsageError(f"join: expected role 'worker' or 'server', got {role!r}")
     among = _count(workers if role == "worker" else servers)
     if index is not None and among != UNKNOWN and not 0 <= int(index) < max(1, among):
-        raise UsageError(f"this process says that it is {role} {index}, but there are {max(1, among)}, numbered from 0: give "
-                         f"every process its own number (PADDLE_TRAINER_ID, PADDLE_PSERVER_ID, current_id, trainer_id)")
+        raise UsageError(f"this process says that it is {role} {index}, but there are {max(1, among)}, numbered from "
+                         f"0: give every process its own number (PADDLE_TRAINER_ID, PADDLE_PSERVER_ID, current_id, "
+                         f"trainer_id)")
     listed = "" if servers is None or isinstance(servers, int) else ",".join(servers)
     digest = hashlib.sha256(listed.encode()).digest()
     return Record(

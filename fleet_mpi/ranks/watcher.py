@@ -6,8 +6,8 @@ stopped or has ended; it names that rank in one sentence and ends the job. The f
 (``lifeline``), before MPI starts; it ends with the last rank. Needs the standard library only, and knows no MPI.
 
 Ranks are connected by a socket that keeps packets apart. A rank sends ``name`` (who it is, its deadline in seconds),
-``phase`` (what it is in, and the seconds that may take; empty: nothing), and ``bye`` (``in order``: its last act, with its
-exit code, or ``reported``: it has said itself why it fails, and is about to end the job). The watcher answers
+``phase`` (what it is in, and the seconds that may take; empty: nothing), and ``bye`` (``in order``: its last act, with
+its exit code, or ``reported``: it has said itself why it fails, and is about to end the job). The watcher answers
 ``watching``, and may send ``end`` with the exit code, or 0: flush what is written, mpirun ends the job.
 """
 
@@ -20,8 +20,8 @@ import sys
 import time
 
 STALLED, PEER_LOST = 5, 4  # exit codes, as in errors.py
-# Our launcher's variable for the folder of its notes, the note of the first failure's code, and that of a sentence which
-# the launcher says if nobody else has named a rank (launch/notes.py).
+# Our launcher's variable for the folder of its notes, the note of the first failure's code, and that of a sentence
+# which the launcher says if nobody else has named a rank (launch/notes.py).
 NOTES, FIRST_FAILURE, VANISHED = "FLEET_MPI_LAUNCH_DIR", "first_to_fail", "vanished"
 WATCHING = b"watching"
 # The number is the exit code that it leads to: a rank takes it with C's _exit, also where Python cannot run.
@@ -156,8 +156,8 @@ class Watcher:
         self.ranks, self.ended, self.came = {}, [], 0
         self.began = self.looked = time.monotonic()
         self.lost_at, self.ends = None, 0
-        # Tells what happened in the order in which it did, poll in another one. But who has sent something before keeps its
-        # place: so the order of ends is that of file descriptors which tell nothing else.
+        # Tells what happened in the order in which it did, poll in another one. But who has sent something before keeps
+        # its place: so the order of ends is that of file descriptors which tell nothing else.
         self.poll = select.epoll()
         self.poll.register(listener, select.EPOLLIN)
         self.connections, self.handles, self.closings = {}, {}, {}
@@ -319,7 +319,8 @@ class Watcher:
         rank.stopped_since = rank.stopped_since or now
         limit = PART_OF_DEADLINE * max(one.deadline_s for one in self.ranks.values())
         if now - rank.stopped_since > limit:
-            self._stalled(rank, f"this process was stopped by a signal (SIGSTOP) {limit:.1f} s ago, and the others wait for "
+            self._stalled(rank,
+                          f"this process was stopped by a signal (SIGSTOP) {limit:.1f} s ago, and the others wait for "
                                 f"it (FLAGS_rpc_deadline sets it in ms)")
 
     def _stalled(self, rank, why):
@@ -364,7 +365,8 @@ class Watcher:
         self.reports_ends = False
         _leave_note(FIRST_FAILURE, str(code))
         others = [rank for rank in self.ranks.values() if rank is not culprit]
-        # MPICH's mpirun mixes the codes of ranks that end by themselves; told to abort, it ends with the one it is told.
+        # MPICH's mpirun mixes the codes of ranks that end by themselves; told to abort, it ends with the one it is
+        # told.
         has_line = self.launcher_line >= 0
         for rank in others:
             rank.order(0 if has_line else code)

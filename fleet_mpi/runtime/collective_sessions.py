@@ -47,9 +47,9 @@ class Session:
         if self.flat is None:
             self.move_to(self._module())
         if any(has != len(one.names) for has, one in zip(self.lacking, self.plan.buckets)):
-            raise UsageError(f"{self.group.name_of(self.group.index)}: step {self.steps} was left by an error while gradients "
-                             f"were on their way to the other workers: none of them can go on; begin again from what was "
-                             f"saved")
+            raise UsageError(f"{self.group.name_of(self.group.index)}: step {self.steps} was left by an error while "
+                             f"gradients were on their way to the other workers: none of them can go on; begin again "
+                             f"from what was saved")
 
     def move_to(self, xp):
         """Collective, unless they do already: let the gradients lie where ``xp`` computes, and be summed from there."""
@@ -164,7 +164,8 @@ def _join(plan):
 
 
 def see_off():
-    """Collective: from now on the workers of a job without servers notice when one of them ends; returns the Presence."""
+    """Collective: from now on the workers of a job without servers notice when one of them ends; returns the
+    Presence."""
     joined = cluster.current()
     if joined is None or joined.size == 1 or joined.servers:
         return None

@@ -137,8 +137,8 @@ class WorkerSession:
     def exchange(self):
         """What a step ends with: push and pull as the mode says."""
         if self.is_over:
-            raise UsageError("this worker has said goodbye to the servers (fleet.stop_worker or exe.close): train before "
-                             "that")
+            raise UsageError("this worker has said goodbye to the servers (fleet.stop_worker or exe.close): train "
+                             "before that")
         for position, name in enumerate(self.distribution.fed_rates):
             rate = self.scope.array(name)
             if rate is None:
@@ -199,8 +199,8 @@ def connect(distribution, scope, link=None):
 def _refuse_a_second(link):
     """A worker is one to its servers: two scopes that push for it would be taken for one that goes wrong."""
     if link is None and _open is not None and not _open.is_over and _open.cluster.size > 1:
-        raise UsageError("this process is training in another scope already, and is one worker: go on in that scope, or "
-                         "finish that training first (fleet.stop_worker or exe.close)")
+        raise UsageError("this process is training in another scope already, and is one worker: go on in that scope, "
+                         "or finish that training first (fleet.stop_worker or exe.close)")
 
 
 def _remember(session):

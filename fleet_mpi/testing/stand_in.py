@@ -75,7 +75,8 @@ class DeviceArray:
     @property
     def __cuda_array_interface__(self):
         if streams.current_stream().may_write(self._values):
-            raise HostAccess(f"the address of {self!r} is asked for while its stream may still compute: synchronise first")
+            raise HostAccess(f"the address of {self!r} is asked for while its stream may still compute: synchronise "
+                             f"first")
         values = self._values
         return {"shape": values.shape, "typestr": values.dtype.str, "version": 3, "stream": None,
                 "strides": None if values.flags.c_contiguous else values.strides,

@@ -15,7 +15,8 @@ MOST_WRITES = 1000
 
 
 class Stream:
-    """A queue of the device. ``todo`` are copies and marks, ``writes`` the memory that was computed: (turn, begin, end)."""
+    """A queue of the device. ``todo`` are copies and marks, ``writes`` the memory that was computed: (turn, begin,
+    end)."""
 
     def __init__(self, non_blocking=False):
         self.todo, self.writes, self.turn, self.ptr = [], deque(maxlen=MOST_WRITES), 0, id(self)

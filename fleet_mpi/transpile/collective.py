@@ -188,7 +188,8 @@ def _sum_gradients(program, plan):
     last = max((index for index, op in enumerate(found) if op.type in ("c_allgather_rows", "c_allreduce_sum")),
                default=None)
     if last is not None:
-        found.insert(last + 1, communicating(block, "c_sync_comm_stream", {"X": names}, {"Out": names}, {"does": "sums"}))
+        found.insert(last + 1,
+                     communicating(block, "c_sync_comm_stream", {"X": names}, {"Out": names}, {"does": "sums"}))
     block.ops = found
 
 

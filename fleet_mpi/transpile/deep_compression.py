@@ -1,8 +1,8 @@
 """Deep gradient compression among workers: its ops send the largest of what has gathered, not gradients.
 
 The gradient that such an op reads is that of the mean over this worker's batch: it was scaled down with the loss and is
-scaled up again, before weight decay is added. Before the ramp-up the op takes the scaled gradient and the term of weight
-decay instead, each by itself. Programs are changed in place.
+scaled up again, before weight decay is added. Before the ramp-up the op takes the scaled gradient and the term of
+weight decay instead, each by itself. Programs are changed in place.
 """
 
 from fleet_mpi.errors import NotBuilt
@@ -31,7 +31,8 @@ def share_compressed(program, workers):
     for op in [one for one in block.ops if one.type == LOCAL]:
         reader, slot, index = _first_reader(block, op)
         grad = reader.inputs[slot][index]
-        block.create_var(name=grad + WHOLE, shape=block.var(grad).shape, dtype=block.var(grad).dtype, stop_gradient=True)
+        block.create_var(name=grad + WHOLE, shape=block.var(grad).shape, dtype=block.var(grad).dtype,
+                         stop_gradient=True)
         block._insert_op(block.ops.index(reader), "scale", {"X": [grad]}, {"Out": [grad + WHOLE]},
                          {"scale": float(workers), ROLE: int(Role.Optimize), ROLE_VAR: op.attrs[ROLE_VAR]})
         reader.inputs[slot][index] = grad + WHOLE

@@ -18,7 +18,8 @@ def distribute(program, startup, config, endpoints, workers, worker=None, sync_m
     origin = program.clone()
     updates = Updates(origin)
     if not updates.recipes and notices.speaks_for_job():
-        notices.once("no updates", "transpile: no update op was found in the program (minimize makes them): the servers have "
+        notices.once("no updates",
+                     "transpile: no update op was found in the program (minimize makes them): the servers have "
                                    "nothing to keep, and nothing is trained")
     fed, dtypes, rate_program = updates.rates()
     by_rows = [name for name in updates.recipes if updates.is_by_rows(name) and mode.servers_update]

@@ -45,7 +45,8 @@ def append_averaging(program, startup, workers, schedule, parameters):
         counters = {slot: persistable(PREFIX + slot, [1], "int64", value)
                     for slot, value in (("Step", 0), ("Last", schedule.begin), ("Every", schedule.every))}
         due = block.create_var(name=PREFIX + "Due", shape=[1], dtype="bool", stop_gradient=True)
-        _append(block, "local_sgd_is_due", counters, {"Due": due, "StepOut": counters["Step"], "LastOut": counters["Last"]},
+        _append(block, "local_sgd_is_due", counters,
+                {"Due": due, "StepOut": counters["Step"], "LastOut": counters["Last"]},
                 {"begin_step": schedule.begin})
         with ConditionalBlock([due], is_scalar_condition=True).block():
             ways = _append_mean(program, startup, workers, parameters)

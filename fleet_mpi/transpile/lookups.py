@@ -132,6 +132,7 @@ def _pull(block, lookups):
     """The op that stands for some lookups."""
     attrs = {"table_names": [op.input("W")[0] for op in lookups],
              "padding_idx": [_padding(op) for op in lookups],
-             "lookup_table_version": [_version(block, op.type, op.input("Ids")[0]) for op in lookups], ROLE: lookups[0].attrs.get(ROLE, 0)}
+             "lookup_table_version": [_version(block, op.type, op.input("Ids")[0]) for op in lookups],
+             ROLE: lookups[0].attrs.get(ROLE, 0)}
     return Operator(block, "distributed_lookup_table", {"Ids": [op.input("Ids")[0] for op in lookups]},
                     {"Outputs": [op.output("Out")[0] for op in lookups]}, attrs, lookups[0].site)

@@ -35,8 +35,8 @@ class Updates:
             if op.type in RULES and op.role & Role.Optimize:
                 self._read_update(op)
         if not self.recipes and program._is_distributed:
-            raise UsageError("this program was transpiled before, its updates are the servers'; transpile the program that "
-                             "minimize made")
+            raise UsageError("this program was transpiled before, its updates are the servers'; transpile the program "
+                             "that minimize made")
         self._refuse_what_stays()
 
     @staticmethod
@@ -67,14 +67,15 @@ class Updates:
             raise NotBuilt(f"{op}: updates that may be skipped (loss scaling) are not built with servers")
         rule = RULES[op.type]
         if any(op.input(tensor_slot(name)) for name in rule.hypers):
-            raise NotBuilt(f"{op}: settings of an optimizer that are variables are not built with servers; give numbers")
+            raise NotBuilt(f"{op}: settings of an optimizer that are variables are not built with servers; give "
+                           f"numbers")
         if rule.name == "dgc_momentum":
             raise NotBuilt(f"{op}: deep gradient compression is for collective training; use Momentum with servers")
         self.moved.add(op)
         source = (op.attrs.get("op_role_var") or [None, op.input("Grad")[0]])[1]
         if source in self._maker:
-            raise NotBuilt(f"{self._maker[source]}: servers do not know this step of the update of {param!r}: they know "
-                           f"clipping, L1 and L2 decay, and the optimizers")
+            raise NotBuilt(f"{self._maker[source]}: servers do not know this step of the update of {param!r}: they "
+                           f"know clipping, L1 and L2 decay, and the optimizers")
         steps = self._steps(op.input("Grad")[0], source, param)
         names = ATTRIBUTE_OF.get(rule.name, {})
         hypers = {name: op.attrs[names.get(name, name)] for name in rule.hypers if names.get(name, name) in op.attrs}

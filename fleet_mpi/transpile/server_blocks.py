@@ -49,7 +49,8 @@ def _count_over_workers(block, workers):
             parts = [f"{COUNTER}.trainer_{worker}" for worker in range(workers)]
             for part in parts:
                 block.program.global_block().create_var(name=part, shape=[1], dtype="int64", stop_gradient=True)
-            block.ops[place] = Operator(block, "sum", {"X": parts}, {"Out": [COUNTER]}, {ROLE: int(Role.LRSched)}, op.site)
+            block.ops[place] = Operator(block, "sum", {"X": parts}, {"Out": [COUNTER]}, {ROLE: int(Role.LRSched)},
+                                        op.site)
 
 
 def table_blocks(program, tables):

@@ -50,7 +50,8 @@ def belongs_to(program, distribution, endpoint=None):
     """Tell a program which job it is of, under the names that the original's programs have too."""
     program._is_distributed, program._distribution = True, distribution
     program._is_chief, program._endpoints = not distribution.worker, list(distribution.endpoints)
-    program._ps_endpoint, program._distributed_lookup_table = endpoint, next(iter(distributed_tables(distribution)), None)
+    program._ps_endpoint, program._distributed_lookup_table = endpoint, next(iter(distributed_tables(distribution)),
+                                                                             None)
     program._parameters_on_pservers = VarsDistributed(distribution, state_name)
 
 
@@ -73,7 +74,8 @@ def _tables(distribution, server, updates):
 
 def _thread_numbers():
     """What the original's servers had threads for; shown, without effect here."""
-    return {f"rpc_{what}_thread_num": settings.get(f"FLAGS_rpc_{what}_thread_num") for what in ("send", "get", "prefetch")}
+    return {f"rpc_{what}_thread_num": settings.get(f"FLAGS_rpc_{what}_thread_num")
+            for what in ("send", "get", "prefetch")}
 
 
 def shards_of(distribution, server):
@@ -204,7 +206,8 @@ class _Starting:
             shape = list(var.shape) if is_whole else list(shard.shape)
             self.block.create_var(name=new, shape=shape, dtype=var.dtype, persistable=True, type=var.type)
             if is_whole:
-                self._append(op, _outputs(op, name, new), op.attrs if new == name else {**op.attrs, "random_name": name})
+                self._append(op, _outputs(op, name, new),
+                             op.attrs if new == name else {**op.attrs, "random_name": name})
             else:
                 made = _cut(self.block, op, var, name, new, shard)
                 self.block.ops += made

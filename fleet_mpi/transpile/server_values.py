@@ -1,4 +1,5 @@
-"""The values of a server's shards: from the scope that its startup program filled to its tables, and back after the service."""
+"""The values of a server's shards: from the scope that its startup program filled to its tables, and back after the
+service."""
 
 import numpy as np
 
@@ -43,7 +44,8 @@ def give_back(distribution, server, scope):
 
 def _states(distribution, shard):
     """(the rule's state, its name in the server's scope) of a shard."""
-    return [(state, state_name(variable, shard, distribution)) for state, variable in distribution.states_of(shard.variable)]
+    return [(state, state_name(variable, shard, distribution))
+            for state, variable in distribution.states_of(shard.variable)]
 
 
 def _state(table, shard, state):
@@ -55,5 +57,6 @@ def _check_numbers(distribution, numbers):
     for held, given, where in numbers:
         kept = _state(*where).item()
         if not np.array_equal(kept, given, equal_nan=True):
-            raise CheckpointDamaged(f"{(distribution.loaded_from or ['this scope'])[0]}: {held} is {given}, but {kept} for a variable "
-                                    f"that is updated together with it: were both saved by the same training?")
+            raise CheckpointDamaged(f"{(distribution.loaded_from or ['this scope'])[0]}: {held} is {given}, but {kept} "
+                                    f"for a variable that is updated together with it: were both saved by the same "
+                                    f"training?")

@@ -125,7 +125,8 @@ def _receives(block, distribution, kind="exchange"):
         if sliced:
             concats.append(communicating(block, "concat", {"X": outs}, {"Out": [name]}, {"axis": 0}))
     if not receives:
-        receives.append(communicating(block, "recv", {}, {"Out": []}, {"does": kind, "shapes": [], "rows": [], "param": ""}))
+        receives.append(communicating(block, "recv", {}, {"Out": []},
+                                      {"does": kind, "shapes": [], "rows": [], "param": ""}))
     if kind == "initial" or distribution.mode.has_rounds:
         receives.append(communicating(block, "fetch_barrier", {}, {}, {"endpoints": distribution.endpoints}))
     return [*receives, *concats]

@@ -1,4 +1,5 @@
-"""Where every variable lies, in the original's words: ``program._parameters_on_pservers``. Made when it is asked for."""
+"""Where every variable lies, in the original's words: ``program._parameters_on_pservers``. Made when it is asked
+for."""
 
 import functools
 from typing import NamedTuple
@@ -27,8 +28,8 @@ class VarDistributed(NamedTuple):
     endpoint: str
 
     def __str__(self):
-        return (f"{self.vtype} {self.origin.name} {list(self.origin.shape)}: {self.slice.name} {list(self.slice.shape)} "
-                f"from element {self.offset} on {self.endpoint}")
+        return (f"{self.vtype} {self.origin.name} {list(self.origin.shape)}: {self.slice.name} "
+                f"{list(self.slice.shape)} from element {self.offset} on {self.endpoint}")
 
 
 class VarsDistributed:
@@ -68,7 +69,8 @@ class VarsDistributed:
 
     def get_distributed_var_by_origin_and_ep(self, origin_var_name, endpoint):
         """The part of a variable on one server, or None."""
-        return next((one for one in self.get_distributed_vars_by_ep(endpoint) if one.origin.name == origin_var_name), None)
+        return next((one for one in self.get_distributed_vars_by_ep(endpoint) if one.origin.name == origin_var_name),
+                    None)
 
     def get_distributed_vars_by_vtypes(self, vtypes, groupby=False):
         """The parts of these kinds; with ``groupby`` {variable: its parts}."""

@@ -1,9 +1,9 @@
 """Memory for messages whose length is the sender's word: one that is too long overruns nothing that matters.
 
 Open MPI writes the whole of a message, past the end of the array it was to come to, before it says that this was too
-short (5.0.11, over shared memory and TCP). To probe every message first would cost 3 us of a round trip that takes 30. So
-these arrays lie where further on is nothing but other inboxes and then address space, which takes no memory until it is
-written.
+short (5.0.11, over shared memory and TCP). To probe every message first would cost 3 us of a round trip that takes 30.
+So these arrays lie where further on is nothing but other inboxes and then address space, which takes no memory until it
+is written.
 """
 
 import mmap

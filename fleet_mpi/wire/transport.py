@@ -56,5 +56,5 @@ class Transport:
 
 def too_long(source, nbytes):
     """The error of a receive whose message was longer than its array."""
-    return PeerLost(f"{source} sent a message longer than the {nbytes} bytes that are expected of it at most: do both run "
-                    f"the same program?")
+    return PeerLost(f"{source} sent a message longer than the {nbytes} bytes that are expected of it at most: do both "
+                    f"run the same program?")

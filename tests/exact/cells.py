@@ -19,7 +19,8 @@ L1, L2 = fluid.regularizer.L1Decay, fluid.regularizer.L2Decay
 
 
 class Cell(NamedTuple):
-    """One line of the table. ``build()`` gives the loss; ``learn()`` the optimizer; ``ends`` {worker: its last step}."""
+    """One line of the table. ``build()`` gives the loss; ``learn()`` the optimizer; ``ends`` {worker: its last
+    step}."""
 
     name: str
     build: Callable

@@ -12,7 +12,8 @@ def parts_of(ranks, length, dtype, seed=0):
     rng = np.random.default_rng(seed)
     # Exact on every machine: integers times powers of two.
     most = 1 << {"float16": 11, "float32": 24}.get(np.dtype(dtype).name, 53)
-    return [(rng.integers(-most, most, length) * 2.0 ** rng.integers(-8, 3, length)).astype(dtype) for _ in range(ranks)]
+    return [(rng.integers(-most, most, length) * 2.0 ** rng.integers(-8, 3, length)).astype(dtype)
+            for _ in range(ranks)]
 
 
 def in_rank_order(parts):

@@ -28,7 +28,8 @@ class Spread:
     @property
     def last_worker(self):
         """The first of the workers that train longest: after its last round nothing changes any more."""
-        ends = [min(self.cell.steps, self.cell.ends.get(worker, self.cell.steps)) for worker in range(self.layout.workers)]
+        ends = [min(self.cell.steps, self.cell.ends.get(worker, self.cell.steps))
+                for worker in range(self.layout.workers)]
         return ends.index(max(ends))
 
     def work(self, link):

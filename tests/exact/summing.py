@@ -1,8 +1,8 @@
 """One process that sums: what collective training must give, to the bit.
 
-Every worker's batch is run from the same parameters, random ops as on that worker, the gradient of the loss times one over
-the number of workers; gradients are summed in worker order (rows: put one behind the other); then the program's own update
-ops run once. Nothing of the collective part is used.
+Every worker's batch is run from the same parameters, random ops as on that worker, the gradient of the loss times one
+over the number of workers; gradients are summed in worker order (rows: put one behind the other); then the program's
+own update ops run once. Nothing of the collective part is used.
 """
 
 import numpy as np

@@ -6,7 +6,8 @@ from fleet_mpi.collective.group import Group
 
 
 def as_workers(count, networks, work):
-    """Run ``work(group)`` as every worker, a lane for each network; returns what each returned, or raises the first error.
+    """Run ``work(group)`` as every worker, a lane for each network; returns what each returned, or raises the first
+    error.
 
     The others may wait for one that has failed: they are left behind.
     """

@@ -1,4 +1,5 @@
-"""``python -m tests.golden [--against REV] [NAME ...]``: the digests of the recipes, or what differs from another commit.
+"""``python -m tests.golden [--against REV] [NAME ...]``: the digests of the recipes, or what differs from another
+commit.
 
 The exit code is 1 where a bit differs.
 """

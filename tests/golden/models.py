@@ -19,7 +19,8 @@ def batch(program, worker, step):
     rows = _ROWS + worker
     x = rng.normal(size=(rows, 13)).astype("float32")
     every = {"x": x, "y": x.sum(1, keepdims=True), "image": rng.normal(size=(rows, 3, 32, 32)).astype("float32"),
-             "digit": rng.normal(size=(rows, 1, 28, 28)).astype("float32"), "label": rng.integers(0, 10, size=(rows, 1)),
+             "digit": rng.normal(size=(rows, 1, 28, 28)).astype("float32"),
+             "label": rng.integers(0, 10, size=(rows, 1)),
              # Few ids come often, as words do: rows are met again, and twice in a batch.
              "ids": (rng.integers(0, 40, size=(rows, 4)) * (1 + rng.integers(0, 49, size=(rows, 4)))) % _IDS,
              "clicked": rng.integers(0, 2, size=(rows, 1)).astype("float32")}
@@ -49,7 +50,8 @@ def rows():
 
 def normalised():
     """Convolution, batch normalisation and dropout."""
-    features = layers.batch_norm(layers.conv2d(layers.data(name="digit", shape=[1, 28, 28]), 4, 5, stride=3), act="relu")
+    features = layers.batch_norm(layers.conv2d(layers.data(name="digit", shape=[1, 28, 28]), 4, 5, stride=3),
+                                 act="relu")
     return _classified(layers.fc(layers.dropout(features, 0.3), 10))
 
 

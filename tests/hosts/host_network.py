@@ -103,7 +103,8 @@ class Hosts:
         for name in self.names:
             _run("ip", "netns", "add", name)
         _run("ip", "link", "add", "eth0", "netns", first, "type", "veth", "peer", "name", "eth0", "netns", second)
-        known = "127.0.0.1 localhost\n" + "".join(f"10.77.0.{number} {name}\n" for number, name in enumerate(self.names, 1))
+        known = "127.0.0.1 localhost\n" + "".join(f"10.77.0.{number} {name}\n"
+                                                  for number, name in enumerate(self.names, 1))
         for number, name in enumerate(self.names, 1):
             for device in ("lo", "eth0"):
                 _run("ip", "-n", name, "link", "set", device, "up")

@@ -14,11 +14,13 @@ WIDTH, STEP_COUNT = 50_000, 10
 @pytest.mark.parametrize("ranks_per_host, words", [(2, []), (1, ["--collective"])], ids=["servers", "collective"])
 def test_a_job_over_two_hosts_trains_over_the_network_to_the_bits_of_one_host(hosts, tmp_path, ranks_per_host, words):
     def argv(kind):
-        return [STEPS, "--width", WIDTH, "--steps", STEP_COUNT, "--model-dir", tmp_path / kind / "model", "--result-dir",
+        return [STEPS, "--width", WIDTH, "--steps", STEP_COUNT, "--model-dir", tmp_path / kind / "model",
+                "--result-dir",
                 tmp_path / kind / "result", "--stacks-after", 90, *words]  # a job that hangs shows where
 
     before = hosts.crossed()
-    over_two = run_job(None, argv("two"), via="command", python=hosts.command(ranks_per_host), cwd=tmp_path, timeout=120,
+    over_two = run_job(None, argv("two"), via="command", python=hosts.command(ranks_per_host), cwd=tmp_path,
+                       timeout=120,
                        env={**SEED, **hosts.environment()})
     assert over_two.code == 0, over_two.story()
     crossed = hosts.crossed() - before
@@ -64,11 +66,13 @@ def test_a_host_that_freezes_as_a_whole_is_named_within_the_deadline(hosts, tmp_
     script = tmp_path / "train.py"
     script.write_text(FROZEN)
     try:
-        ended = run_job(None, [script, hosts.names[1]], via="command", python=hosts.command(2), cwd=tmp_path, timeout=20,
+        ended = run_job(None, [script, hosts.names[1]], via="command", python=hosts.command(2), cwd=tmp_path,
+                        timeout=20,
                         env={**hosts.environment(), "FLAGS_rpc_deadline": "4000"})
     finally:
         hosts.kill_all()
     # Whether mpirun itself ends while its own part of the other host is frozen is not ours: the sentence is.
     assert ended.code in (5, None), ended.story()
-    assert re.search(rf"rank 0 \(server 0, host {hosts.names[0]}\): Stalled: nothing was heard of host {hosts.names[1]} for 4 s "
+    assert re.search(rf"rank 0 \(server 0, host {hosts.names[0]}\): Stalled: nothing was heard of host "
+                     rf"{hosts.names[1]} for 4 s "
                      rf".*worker 1 \(rank 2, host {hosts.names[1]}\)", ended.err), ended.story()

@@ -1,9 +1,9 @@
 """A training script in which a rank is interrupted at a chosen place: ``interrupted.py RANK PLACES WAY FOLDER``.
 
-Places: "save" and "load", while worker 0 waits for a server's answer in the middle of one; "step", while a worker waits in
-an exchange; "sending", while it makes the messages of one; "serving", while a server waits. Ways: "exit" leaves with code 0
-by a signal's handler; "catch" raises there, and the script goes on; "long" sends a message that is longer than any inbox
-in place of it. Rank 0 serves (FLEET_MPI_SERVERS=1).
+Places: "save" and "load", while worker 0 waits for a server's answer in the middle of one; "step", while a worker waits
+in an exchange; "sending", while it makes the messages of one; "serving", while a server waits. Ways: "exit" leaves with
+code 0 by a signal's handler; "catch" raises there, and the script goes on; "long" sends a message that is longer than
+any inbox in place of it. Rank 0 serves (FLEET_MPI_SERVERS=1).
 """
 
 import os
@@ -107,7 +107,8 @@ else:
         guarded("step", train)
     if fleet.is_first_worker():
         last = until_whole("save", lambda number: fleet.save_persistables(exe, os.path.join(FOLDER, str(number))))
-        until_whole("load", lambda _: fluid.io.load_persistables(exe, os.path.join(FOLDER, str(last)), fleet.main_program))
+        until_whole("load",
+                    lambda _: fluid.io.load_persistables(exe, os.path.join(FOLDER, str(last)), fleet.main_program))
     guarded("step", train)
     fleet.stop_worker()
 print("came to the end", flush=True)

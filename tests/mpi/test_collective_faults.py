@@ -18,7 +18,8 @@ def faulty(rank, moment, fault, steps=10, **options):
 
 def test_all_workers_end_together():
     ended = faulty(1, "never", "nothing")
-    assert ended.with_code(0) and all(IN_ORDER in rank.out for rank in ended.job.ranks) and not ended.said, ended.job.story()
+    assert ended.with_code(0) and all(IN_ORDER in rank.out
+                                      for rank in ended.job.ranks) and not ended.said, ended.job.story()
 
 
 def test_a_worker_that_is_slow_is_waited_for():
@@ -44,8 +45,10 @@ def test_a_failure_ends_the_job_at_once_with_its_code_and_one_sentence(rank, mom
     (1, "after init", {}, 0, "all_gather: worker 1 (rank 1, host {host}) has ended after 0 steps"),
     (2, "after startup", {}, 0, "worker 2 (rank 2, host {host}) has ended after 0 steps"),
     (2, "after startup", {"FLEET_MPI_ALLREDUCE": "fast"}, 0, "worker 2 (rank 2, host {host}) has ended after 0 steps"),
-    (0, "step 3", {"FLEET_MPI_ALLREDUCE": "fast"}, 1, "the gradients of step 3: worker 0 (rank 0, host {host}) has ended"),
-    (2, "step 3", {"FAULTS_ROWS": "1"}, 0, "the gathered values: worker 2 (rank 2, host {host}) has ended after 3 steps")))
+    (0, "step 3", {"FLEET_MPI_ALLREDUCE": "fast"}, 1,
+     "the gradients of step 3: worker 0 (rank 0, host {host}) has ended"),
+    (2, "step 3", {"FAULTS_ROWS": "1"}, 0,
+     "the gathered values: worker 2 (rank 2, host {host}) has ended after 3 steps")))
 def test_a_worker_that_ends_in_mid_training_is_named_by_the_first_that_waits(rank, moment, variables, who, what):
     ended = faulty(rank, moment, "sys.exit(0)", ENDLESS, **variables)
     assert ended.with_code(4), ended.job.story()
@@ -71,7 +74,8 @@ def test_workers_that_wait_for_each_other_at_different_places_end_at_once():
 def test_a_step_that_was_left_by_an_error_is_not_gone_on_from():
     ended = faulty(1, "step 3", "go on", ENDLESS)
     assert ended.with_code(2), ended.job.story()
-    assert ended.says("rank 1 (worker 1", "step 3 was left by an error while gradients were on their way"), ended.job.story()
+    assert ended.says("rank 1 (worker 1",
+                      "step 3 was left by an error while gradients were on their way"), ended.job.story()
 
 
 def test_a_call_of_all_that_only_one_worker_makes_names_those_who_have_ended():
@@ -84,7 +88,8 @@ def test_a_call_of_all_that_only_one_worker_makes_names_those_who_have_ended():
 
 @pytest.mark.parametrize("rank, moment, fault, variables, who, whom", (
     (2, "after minimize", "sleep", {}, "rank 0 (worker 0, host {host}): Stalled: all_gather", "worker 2 (rank 2"),
-    (0, "step 3", "sleep", {}, "rank 1 (worker 1, host {host}, step 3): Stalled", "for worker 0 (rank 0, host {host}) ("),
+    (0, "step 3", "sleep", {}, "rank 1 (worker 1, host {host}, step 3): Stalled",
+     "for worker 0 (rank 0, host {host}) ("),
     (1, "step 3", "stop", {"FLEET_MPI_ALLREDUCE": "fast"}, "rank 0 (worker 0, host {host}, step 3): Stalled",
      "for worker 1 (rank 1, host {host}) (")))
 def test_who_stalls_is_named_after_the_deadline(rank, moment, fault, variables, who, whom):

@@ -59,12 +59,15 @@ def test_seed_003_trains_resnet_50_on_two_ranks_by_the_guides_command(tmp_path):
     assert "epoch = 10" in listing
     write(tmp_path, resnet=RESNET_003, train_fleet_static="\n".join((
         textwrap.dedent(SUPPLIED_003), listing.replace("epoch = 10", "epoch = 1"), "train_resnet()\n")))
-    ended = run_job(None, ["-m", "fleet_mpi.launch", "--gpus=0,1", "train_fleet_static.py"], via="command", cwd=tmp_path,
-                    env={"DATA_HOME": str(tmp_path), "FLEET_MPI_SYNTHETIC_SAMPLES": "6", "FLEET_MPI_SEED": "3"}, timeout=200)
+    ended = run_job(None, ["-m", "fleet_mpi.launch", "--gpus=0,1", "train_fleet_static.py"], via="command",
+                    cwd=tmp_path,
+                    env={"DATA_HOME": str(tmp_path), "FLEET_MPI_SYNTHETIC_SAMPLES": "6", "FLEET_MPI_SEED": "3"},
+                    timeout=200)
     assert ended.code == 0, ended.story()
     told = [re.findall(LINE_003, (tmp_path / "log" / f"workerlog.{rank}").read_text(), re.M) for rank in (0, 1)]
     for lines in told:
-        assert [(epoch, batch) for epoch, batch, _ in lines] == [("0", str(number)) for number in range(6)], ended.story()
+        assert [(epoch, batch) for epoch, batch, _ in lines] == [("0", str(number))
+                                                                 for number in range(6)], ended.story()
         # At a start that knows no class, about the logarithm of 102.
         assert 3 < float(lines[0][2]) < 7, ended.story()
     assert re.findall(LINE_003, ended.out, re.M) == told[0], ended.story()

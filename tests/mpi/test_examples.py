@@ -30,7 +30,8 @@ DRAWN = {"FLEET_MPI_SEED": "7", "DATA_HOME": "/nonexistent"}
 
 
 def run_all(folder, trainings, ranks=3, **more):
-    """One job, with a server and two workers unless they are all workers; every training must end well on every rank."""
+    """One job, with a server and two workers unless they are all workers; every training must end well on every
+    rank."""
     path = folder / "trainings.py"
     path.write_text(ONE_AFTER_THE_OTHER)
     ended = run_job(ranks, [path, json.dumps(trainings)], env={**DRAWN, "FLEET_MPI_SERVERS": "1", **more}, timeout=200)
@@ -54,13 +55,15 @@ def test_fit_a_line_converges_in_every_mode_and_every_way(tmp_path):
         assert len(reached) == 18 and max(map(float, reached)) < 20, ended.story()
     errors = re.findall(r"^worker 0: test: 102 prices it never saw are missed by (\S+) ", ended.out, re.M)
     assert len(errors) == 18 and max(map(float, errors)) < 4, ended.story()
-    assert len(re.findall(r"; 1 server\(s\) took [\d,]+ pushes of 128 bytes from this worker", ended.out)) == 18, ended.story()
+    assert len(re.findall(r"; 1 server\(s\) took [\d,]+ pushes of 128 bytes from this worker",
+                          ended.out)) == 18, ended.story()
 
 
 def test_digits_are_recognised_in_every_mode_and_words_foretold(tmp_path):
     words = ["word2vec", "--passes", "1", "--batches", "30", "--learning-rate", "0.01"]
     common = ["--samples", "600", "--batch-size", "32", "--test-samples", "200", "--good-accuracy", "0.5"]
-    run_all(tmp_path, [words, *(["recognize_digits", "--api", api, "--mode", mode, *common] for api, mode in rotating())])
+    run_all(tmp_path,
+            [words, *(["recognize_digits", "--api", api, "--mode", mode, *common] for api, mode in rotating())])
 
 
 def test_wide_and_deep_tells_clicks_from_the_rest_in_every_mode(tmp_path):
@@ -73,7 +76,8 @@ def test_wide_and_deep_tells_clicks_from_the_rest_in_every_mode(tmp_path):
 
 
 SMALL = (["fit_a_line"],
-         ["recognize_digits", "--samples", "1000", "--batch-size", "32", "--test-samples", "200", "--good-accuracy", "0.5"],
+         ["recognize_digits", "--samples", "1000", "--batch-size", "32", "--test-samples", "200", "--good-accuracy",
+          "0.5"],
          ["word2vec", "--passes", "1", "--batches", "30", "--learning-rate", "0.01"],
          ["wide_and_deep", "--samples", "2001", "--test-samples", "601", "--batch-size", "32"],
          ["resnet", "--batch-size", "4", "--passes", "6", "--learning-rate", "0.02"])

@@ -1,4 +1,5 @@
-"""The fault harness tells the truth: what it draws, whom it takes for blamed, what it finds left, what it calls wrong."""
+"""The fault harness tells the truth: what it draws, whom it takes for blamed, what it finds left, what it calls
+wrong."""
 
 import os
 import subprocess
@@ -32,8 +33,8 @@ def test_everything_is_drawn_and_the_judge_knows_all_of_it():
 # ---------------------------------------------------------------------- who is named
 
 OWN = "fleet_mpi: rank 2 (worker 1, host a, step 7): ValueError: asked to fail\n"
-BY_SERVER = ("fleet_mpi: rank 0 (server 0, host a, step 3): Stalled: server 0 (rank 0, host a): the others have waited 6.0 s "
-             "for worker 1 (rank 2, host a) (FLAGS_rpc_deadline sets it in ms)\n")
+BY_SERVER = ("fleet_mpi: rank 0 (server 0, host a, step 3): Stalled: server 0 (rank 0, host a): the others have waited "
+             "6.0 s for worker 1 (rank 2, host a) (FLAGS_rpc_deadline sets it in ms)\n")
 BY_LAUNCHER = "fleet_mpi: rank 2 on a was killed by signal 9 (SIGKILL)\n"
 OF_ANOTHER = "fleet_mpi: rank 1 (worker 0, host a, step 3): Stalled: no answer from server 0 (rank 0, host a)\n"
 OF_BOTH = "fleet_mpi: rank 0 (worker 0, host a): Stalled: the transfer with worker 1 (rank 2), worker 0 (rank 1)\n"
@@ -43,7 +44,8 @@ NOISE = "fleet_mpi: the job ended with code 4; what ranks wrote is in log\n  Pro
 
 
 @pytest.mark.parametrize("text, who, role", (
-    (OWN, naming.RIGHT, True), (HEADING + BY_SERVER, naming.RIGHT, True), (BY_SERVER, naming.RIGHT, True), (BY_LAUNCHER, naming.RIGHT, False),
+    (OWN, naming.RIGHT, True), (HEADING + BY_SERVER, naming.RIGHT, True), (BY_SERVER, naming.RIGHT, True),
+    (BY_LAUNCHER, naming.RIGHT, False),
     (f"    {OWN}{NOISE}", naming.RIGHT, True), (BY_OPEN_MPI, naming.RIGHT, False), (NOISE, naming.NOBODY, False),
     (OF_ANOTHER, naming.WRONG, False), (BY_SERVER + OF_ANOTHER, naming.WRONG, True), (OF_BOTH, naming.SEVERAL, False),
     (OF_ANOTHER + BY_OPEN_MPI, naming.WRONG, False), (OWN.replace("worker 1", "worker 11"), naming.RIGHT, False)))
@@ -57,7 +59,8 @@ def test_who_is_blamed(text, who, role):
 def sleeping(tmp_path):
     """A process of a job with this folder, and one of another job."""
     words = [sys.executable, "-S", "-c", "import time; time.sleep(100)"]
-    both = [subprocess.Popen(words, env={**os.environ, traces.MARK: str(folder)}) for folder in (tmp_path, tmp_path / "other")]
+    both = [subprocess.Popen(words, env={**os.environ, traces.MARK: str(folder)})
+            for folder in (tmp_path, tmp_path / "other")]
     yield both
     for process in both:
         process.kill()

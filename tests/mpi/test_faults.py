@@ -1,8 +1,8 @@
 """The fault matrix: whatever ends, fails or stalls, on either role, at any moment, the job ends, and says why.
 
-Every cell is a job of ``faults/script.py`` (or of a script of its own) with a deadline that is far away, unless it is about
-stalls. Rank 0 serves, ranks 1 and 2 work. Bug numbers are those of the original's list. More faults, in all modes and
-phases: ``test_random_faults.py``.
+Every cell is a job of ``faults/script.py`` (or of a script of its own) with a deadline that is far away, unless it is
+about stalls. Rank 0 serves, ranks 1 and 2 work. Bug numbers are those of the original's list. More faults, in all modes
+and phases: ``test_random_faults.py``.
 """
 
 import os
@@ -29,7 +29,8 @@ IN_ORDER = "came to the end\n"
 
 
 class Ended(NamedTuple):
-    """A job, the seconds it lasted after the fault (None where there was none), and what ranks said of their failures."""
+    """A job, the seconds it lasted after the fault (None where there was none), and what ranks said of their
+    failures."""
 
     job: Finished
     after: "float | None"
@@ -45,12 +46,14 @@ class Ended(NamedTuple):
         return len(self.said) == 1 and re.search(".*".join(map(re.escape, parts)), self.said[0]) is not None
 
 
-def faulty(rank, moment, fault, steps=10, ranks=3, deadline_ms=60000, via="mpirun", python=(), mode="sync", **variables):
+def faulty(rank, moment, fault, steps=10, ranks=3, deadline_ms=60000, via="mpirun", python=(), mode="sync",
+           **variables):
     """Run the script; ``pytest -s`` shows a line of the matrix."""
     phase, step = ("step", moment.removeprefix("step ")) if moment.startswith("step ") else (moment, 0)
     with tempfile.TemporaryDirectory() as folder:
         env = {**told(JOB=folder, RANK=rank, PHASE=phase, STEP=step, FAULT=fault, STEPS=steps, MODE=mode, ROLE=""),
-               **({"FLEET_MPI_SERVERS": "1"} if mode in SERVED else {}), "FLAGS_rpc_deadline": str(deadline_ms), **variables}
+               **({"FLEET_MPI_SERVERS": "1"} if mode in SERVED else {}), "FLAGS_rpc_deadline": str(deadline_ms),
+               **variables}
         job = run_job(ranks, [*python, SCRIPT], env=env, via=via, timeout=90)
         at = Path(folder, "at")
         ended = seen(job, float(at.read_text()) if at.exists() else None)
@@ -122,7 +125,8 @@ def test_a_server_that_ends_without_serving_tells_the_workers():
 
 
 def test_a_worker_that_ends_without_a_trace_is_named_by_the_launcher():
-    ended = faulty(1, "step 3", "os._exit(0)", ENDLESS, via="launch")   # no goodbye can be said: for both MPIs it has failed
+    ended = faulty(1, "step 3", "os._exit(0)", ENDLESS,
+                   via="launch")   # no goodbye can be said: for both MPIs it has failed
     assert ended.with_code(4), ended.job.story()
     assert ended.says(f"rank 1 (worker 0) on {HOST} ended in the middle of the job"), ended.job.story()
 
@@ -254,7 +258,8 @@ JOB = {"PADDLE_PSERVER_IPS": "10.0.0.1,10.0.0.2", "PADDLE_TRAINERS": "2", "FLAGS
 
 def server(number):
     """What tells a process that it is this server."""
-    return {"PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_TRAINER_ID": str(number), "PADDLE_CURRENT_IP": f"10.0.0.{number + 1}"}
+    return {"PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_TRAINER_ID": str(number),
+            "PADDLE_CURRENT_IP": f"10.0.0.{number + 1}"}
 
 
 def worker(number):
@@ -270,7 +275,8 @@ def run_parts(tmp_path):
 
     def run(first, *others, **variables):
         command = ["-m", "fleet_mpi", str(path)]
-        return seen(run_job(1, command, env={**JOB, **variables, **first}, mpmd=[(1, command, part) for part in others]))
+        return seen(run_job(1, command, env={**JOB, **variables, **first},
+                            mpmd=[(1, command, part) for part in others]))
     return run
 
 

@@ -184,9 +184,11 @@ def test_seed_004_gives_the_bits_of_one_process_with_parameters_cut_or_whole(tmp
     for sliced in (False, True):
         said = listing.replace("slice_var_up = False", f"slice_var_up = {sliced}")
         words = ["-m", "fleet_mpi", write(tmp_path, SUPPLIED_004, said, ROLES_004)]
-        ended = run_job(1, [*words, servers[0]], env=env, mpmd=[(1, [*words, role], {}) for role in (servers[1], "TRAINER")])
+        ended = run_job(1, [*words, servers[0]], env=env,
+                        mpmd=[(1, [*words, role], {}) for role in (servers[1], "TRAINER")])
         assert ended.code == 0, ended.story()
         found[sliced], = re.findall(r"^sha (\w+)$", ended.out, re.M)
-    alone = run_job(None, ["-m", "fleet_mpi", write(tmp_path, SUPPLIED_004, ROLES_004), "ALONE"], env=env, via="command")
+    alone = run_job(None, ["-m", "fleet_mpi", write(tmp_path, SUPPLIED_004, ROLES_004), "ALONE"], env=env,
+                    via="command")
     found["alone"], = re.findall(r"^sha (\w+)$", alone.out, re.M) or [alone.story()]
     assert len(set(found.values())) == 1, found

@@ -1,4 +1,5 @@
-"""Exceptions and exits in the middle of requests, and messages that fit no inbox: nothing crashes, nobody else is blamed."""
+"""Exceptions and exits in the middle of requests, and messages that fit no inbox: nothing crashes, nobody else is
+blamed."""
 
 import re
 import socket
@@ -23,7 +24,8 @@ def interrupted(rank, place, way, folder, ranks=3):
 def test_to_leave_in_the_middle_with_code_0_is_no_success(tmp_path, rank, place, who, what):
     job, said = interrupted(rank, place, "exit", tmp_path)
     assert job.code == 1 and job.seconds < 30 and IN_ORDER not in job.out, job.story()
-    assert len(said) == 1 and re.match(rf"fleet_mpi: rank {rank} \({who}, host {HOST}, step \d\): left in the middle of {what} "
+    assert len(said) == 1 and re.match(rf"fleet_mpi: rank {rank} \({who}, host {HOST}, step \d\): left in the middle "
+                                       rf"of {what} "
                                        rf"with exit code 0$", said[0]), job.story()
     last = max(tmp_path.iterdir(), key=lambda folder: int(folder.name), default=tmp_path)
     assert not [path for path in last.rglob("*") if path.is_file()], "an incomplete save is there"
@@ -37,18 +39,21 @@ def test_to_leave_in_a_step_lets_the_others_go_on(tmp_path):
 def test_a_worker_that_goes_on_after_an_interruption_is_none_the_worse(tmp_path):
     job, said = interrupted(1, "step,save,load", "catch", tmp_path)
     assert job.code == 0 and not said and job.out.count(IN_ORDER) == 3, job.story()
-    assert job.ranks[1].out == "".join(f"interrupted in a {one}\n" for one in ("step", "save", "load")) + IN_ORDER, job.story()
+    assert job.ranks[1].out == "".join(f"interrupted in a {one}\n"
+                                       for one in ("step", "save", "load")) + IN_ORDER, job.story()
 
 
 def test_a_worker_that_was_interrupted_while_it_sent_says_so_when_it_goes_on(tmp_path):
     job, said = interrupted(1, "sending", "catch", tmp_path)
     assert job.code == 4 and job.seconds < 30, job.story()
-    assert len(said) == 1 and re.search(rf"rank 1 \(worker 0, .*PeerLost: worker 0 \(rank 1, host {HOST}\) was interrupted by "
+    assert len(said) == 1 and re.search(rf"rank 1 \(worker 0, .*PeerLost: worker 0 \(rank 1, host {HOST}\) was "
+                                        rf"interrupted by "
                                         r"Interruption in the middle of a request", said[0]), job.story()
 
 
 def test_a_message_longer_than_the_inbox_is_refused_with_its_sender(tmp_path):
     job, said = interrupted(2, "sending", "long", tmp_path)
     assert job.code == 4 and job.seconds < 30, job.story()
-    assert len(said) == 1 and re.search(rf"rank 0 \(server 0, .*PeerLost: worker 1 \(rank 2, host {HOST}\) sent a message longer "
+    assert len(said) == 1 and re.search(rf"rank 0 \(server 0, .*PeerLost: worker 1 \(rank 2, host {HOST}\) sent a "
+                                        rf"message longer "
                                         r"than the \d+ bytes", said[0]), job.story()

@@ -35,12 +35,14 @@ print("2 workers, 0 servers, worker %d" % fleet.worker_index())
 @pytest.mark.parametrize("script", (ROLES, LINE), ids=("2.x", "1.x with a step"))
 def test_every_rank_of_a_collective_job_works_whatever_the_script_says(script, tmp_path):
     found = mpirun()
-    (tmp_path / "mpirun").write_text(f'#!/bin/sh\nexec {found.path} {" ".join(options(found.family, 2, os.cpu_count()))} "$@"\n')
+    (tmp_path / "mpirun").write_text(f'#!/bin/sh\nexec {found.path} '
+                                     f'{" ".join(options(found.family, 2, os.cpu_count()))} "$@"\n')
     (tmp_path / "mpirun").chmod(0o755)
     (tmp_path / "train.py").write_text(script)
     env = {**clean_environment(), "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "here",
            "FLEET_MPI_SERVERS": "1", "PYTHON": sys.executable, "MPIRUN": str(tmp_path / "mpirun")}
-    ended = subprocess.run(["bash", ROOT / "slurm" / "collective.sbatch", "train.py"], cwd=tmp_path, capture_output=True,
+    ended = subprocess.run(["bash", ROOT / "slurm" / "collective.sbatch", "train.py"], cwd=tmp_path,
+                           capture_output=True,
                            text=True, timeout=60, stdin=subprocess.DEVNULL,
                            env={**env, **environment(found.family, env)})
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -31,8 +31,9 @@ def test_ranks_meet_and_get_their_arguments_and_who_serves(script, tmp_path):
         words = (world.size, os.environ["FLEET_MPI_SERVERS"], *sys.argv[1:], paddle.__name__)
         sys.stdout.write(" ".join(map(str, (world.rank, *words))) + "\\n")
         """)
-    ended = run_job(None, ["-m", "fleet_mpi", "-m", "paddle.distributed.launch", "--server_num=1", "--worker_num=2", path,
-                           "--epochs", "3"], via="command", cwd=tmp_path)
+    ended = run_job(None,
+                    ["-m", "fleet_mpi", "-m", "paddle.distributed.launch", "--server_num=1", "--worker_num=2", path,
+                     "--epochs", "3"], via="command", cwd=tmp_path)
     assert ended.code == 0, ended.story()
     assert sorted(ended.out.splitlines()) == [f"{rank} 3 1 --epochs 3 fleet_mpi.paddle" for rank in range(3)]
 
@@ -65,14 +66,16 @@ def test_devices_make_collective_ranks_that_see_the_same_job_as_mpi(script, tmp_
     assert logs[0] == ended.out and logs[1] == "1 2 2 0 worker 1 None 1 1 None\n"
     assert ended.err.startswith("-----------  Configuration Arguments -----------\ngpus: 0,1\nheter_worker_num: None\n")
     assert "launch train in CPU mode" in ended.err and "Local start 2 processes." in ended.err
-    assert re.search(r"\|                PADDLE_TRAINER_ENDPOINTS          127.0.0.1:6170,127.0.0.1:6171        \|", ended.err)
+    assert re.search(r"\|                PADDLE_TRAINER_ENDPOINTS          127.0.0.1:6170,127.0.0.1:6171        \|",
+                     ended.err)
 
 
 def test_servers_and_workers_have_logs_of_their_own_which_a_second_job_writes_anew(script, tmp_path):
     path = script(ROLES.format(collective=False))
     for _ in range(2):
-        ended = run_job(None, ["-m", "fleet_mpi.launch", "--server_num=1", "--worker_num=2", "--log_dir=mine", "--echo=first",
-                               path], via="command", cwd=tmp_path)
+        ended = run_job(None,
+                        ["-m", "fleet_mpi.launch", "--server_num=1", "--worker_num=2", "--log_dir=mine", "--echo=first",
+                         path], via="command", cwd=tmp_path)
         assert ended.code == 0, ended.story()
     assert ended.out == "1 3 2 1 worker 0 TRAINER 0 None None\n"
     logs = {log.name: log.read_text() for log in (tmp_path / "mine").iterdir()}
@@ -96,7 +99,8 @@ def test_the_first_failure_ends_the_job_and_its_rank_and_last_words_come_first(s
     assert ended.code == code and "my last words" not in ended.out, ended.story()  # MPICH itself writes there
     lines = ended.err.splitlines()
     if "Abort" not in end:
-        # A script's own Abort is told by MPI itself, which may end the rank's watcher before it has read the last words.
+        # A script's own Abort is told by MPI itself, which may end the rank's watcher before it has read the last
+        # words.
         assert lines[0].startswith("fleet_mpi: rank 1 ") and 0 < lines.index(said) < 40, ended.story()
         assert "my last words\n" in (tmp_path / "log" / "workerlog.1").read_text()
     assert lines[-1] == f"fleet_mpi: the job ended with code {code}; what ranks wrote is in log"
@@ -118,7 +122,8 @@ def test_a_killed_rank_is_named_and_the_exit_code_is_4(script, rank, tmp_path):
 
 
 @pytest.mark.parametrize("end, code, how", (
-    ("os._exit(0)", 4, "ended in the middle of the job, with exit code 0"), ("os._exit(7)", 7, "ended with exit code 7"),
+    ("os._exit(0)", 4, "ended in the middle of the job, with exit code 0"),
+    ("os._exit(7)", 7, "ended with exit code 7"),
     ("os.kill(os.getpid(), signal.SIGTERM)", 4, "was killed by signal 15 (SIGTERM)")))
 def test_how_a_rank_ended_is_said_once_and_mpiruns_box_is_not_shown(script, end, code, how, tmp_path):
     path = script(f"""
@@ -145,7 +150,8 @@ def test_a_rank_killed_before_mpi_starts_ends_the_job_at_once(tmp_path):
     ended = run_job(3, [tmp_path / "train.py"], via="launch", timeout=50, cwd=tmp_path)
     after = time.time() - float(ended.out)
     assert ended.code == 4 and after < 3, (after, ended.story())
-    assert [line for line in ended.err.splitlines() if "rank 1 on" in line and "killed by signal 9" in line], ended.story()
+    assert [line for line in ended.err.splitlines() if "rank 1 on" in line
+            and "killed by signal 9" in line], ended.story()
 
 
 @pytest.mark.parametrize("end", ("os._exit(85)", "world.Abort(85)"))
@@ -170,7 +176,8 @@ def test_a_signal_to_the_launcher_ends_the_ranks(script, number, tmp_path):
             print(*pids, flush=True)
         time.sleep(60)
         """)
-    job = subprocess.Popen([sys.executable, "-m", "fleet_mpi.launch", "-np", "2", path], env=clean_environment(), cwd=tmp_path,
+    job = subprocess.Popen([sys.executable, "-m", "fleet_mpi.launch", "-np", "2", path], env=clean_environment(),
+                           cwd=tmp_path,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         pids = job.stdout.readline().split()
@@ -200,7 +207,8 @@ def test_kill_9_of_the_launcher_ends_mpirun_and_all_ranks_and_leaves_nothing(scr
             print(os.environ["FLEET_MPI_LAUNCH_DIR"], *sum(told, []), flush=True)
         time.sleep(60)
         """)
-    job = subprocess.Popen([sys.executable, "-m", "fleet_mpi.launch", "-np", "3", path], env=clean_environment(), cwd=tmp_path,
+    job = subprocess.Popen([sys.executable, "-m", "fleet_mpi.launch", "-np", "3", path], env=clean_environment(),
+                           cwd=tmp_path,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         folder, *words = job.stdout.readline().split()

@@ -20,7 +20,8 @@ COMMANDS = [(block.partition(line)[0] if "export" in block else "") + line
 
 
 def test_there_are_commands_of_every_kind():
-    assert len(COMMANDS) == 9 and {command.split()[0] for command in COMMANDS} == {"mpirun", "python", "fleetrun", "export"}
+    assert len(COMMANDS) == 9 and {command.split()[0] for command in COMMANDS} == {"mpirun", "python", "fleetrun",
+                                                                                   "export"}
 
 
 @pytest.fixture

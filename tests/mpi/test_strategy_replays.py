@@ -1,6 +1,7 @@
 """Strategies of the 2.x fleet on two ranks against plain numpy: gradients of a line by hand, and each rule in float64.
 
-Nothing of the package computes what is expected. All strategies train in one job, one after the other, as a script would.
+Nothing of the package computes what is expected. All strategies train in one job, one after the other, as a script
+would.
 """
 
 import json
@@ -133,7 +134,8 @@ def lamb():
         first, second = states.get(name, (0.0, 0.0))
         times[name] = times.get(name, 0) + 1
         states[name] = first, second = 0.9 * first + 0.1 * g, 0.999 * second + 0.001 * g * g
-        direction = (first / (1 - 0.9 ** times[name])) / (np.sqrt(second / (1 - 0.999 ** times[name])) + EPSILON) + 0.02 * p
+        direction = (first / (1 - 0.9 ** times[name])) / (np.sqrt(second / (1 - 0.999 ** times[name]))
+                                                          + EPSILON) + 0.02 * p
         return p - RATE * np.linalg.norm(p) / np.linalg.norm(direction) * direction
     return together(rule)
 

@@ -37,11 +37,13 @@ def test_a_folder_for_compiled_kernels(tmp_path):
     shutil.copytree(ROOT / "fleet_mpi", copy / "fleet_mpi", ignore=shutil.ignore_patterns("__pycache__"))
     wrapped = ("unshare", "--mount", "sh", "-c", MOUNTED, str(copy))
     if os.geteuid() or subprocess.run([*wrapped, "true"], capture_output=True).returncode:
-        pytest.skip("only root may mount a copy read-only; tests/unit/kernels/test_cache_folder.py changes modes instead")
+        pytest.skip("only root may mount a copy read-only; tests/unit/kernels/test_cache_folder.py changes modes "
+                    "instead")
     (tmp_path / "tmp").mkdir()
     script = tmp_path / "kernel.py"
     script.write_text("import numpy as np\nfrom fleet_mpi import cluster\ncluster.world()\n"
-                      "from fleet_mpi.kernels.numba.elementary import _exp32\nprint('mean loss', _exp32(np.float32(0)))\n")
+                      "from fleet_mpi.kernels.numba.elementary import _exp32\nprint('mean loss', "
+                      "_exp32(np.float32(0)))\n")
     ended = run_job(2, [script], python=(*wrapped, sys.executable),
                     env={"HOME": str(copy), "PYTHONPATH": str(copy), "TMPDIR": str(tmp_path / "tmp")})
     assert ended.code == 0 and told(ended, "export NUMBA_CACHE_DIR=FOLDER") == 1, ended.story()

@@ -28,7 +28,8 @@ def ctc_net():
     cost = fluid.layers.warpctc(input=out, label=label, blank=BLANK, norm_by_times=True)
     sum_cost = fluid.layers.reduce_sum(cost)
     decoded = fluid.layers.ctc_greedy_decoder(input=out, blank=BLANK)
-    error, seq_num = fluid.layers.edit_distance(input=decoded, label=fluid.layers.cast(label, "int64"), normalized=False)
+    error, seq_num = fluid.layers.edit_distance(input=decoded, label=fluid.layers.cast(label, "int64"),
+                                                normalized=False)
     return [pixel, label], sum_cost, error, seq_num
 
 

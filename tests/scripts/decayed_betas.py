@@ -8,7 +8,8 @@ def get_decayed_betas(beta1_init, beta2_init, decay_steps, decay_rate):
     global_step = fluid.layers.cast(fluid.layers.autoincreased_step_counter(begin=0), "float32")
     betas = []
     for name, first in (("beta1", beta1_init), ("beta2", beta2_init)):
-        beta = fluid.layers.create_global_var(shape=[1], value=float(first), dtype="float32", persistable=True, name=name)
+        beta = fluid.layers.create_global_var(shape=[1], value=float(first), dtype="float32", persistable=True,
+                                              name=name)
         fluid.layers.assign(first * (decay_rate ** (global_step / decay_steps)), beta)
         betas.append(beta)
     return betas

@@ -1,4 +1,5 @@
-"""Equal workers that share a dataset out by DistributedBatchSampler, each with loader processes; alone it has all samples."""
+"""Equal workers that share a dataset out by DistributedBatchSampler, each with loader processes; alone it has all
+samples."""
 
 import numpy as np
 import paddle

@@ -33,7 +33,8 @@ for step in range(60):
     scores, local = exe.run(fleet.main_program, feed={"ids": given, "click": clicks}, fetch_list=[predict, auc])
     if step >= 40:
         error = scores[:, 1:] - clicks
-        for name, value in (("sqrerr", (error ** 2).sum()), ("abserr", np.abs(error).sum()), ("prob", scores[:, 1].sum()),
+        for name, value in (("sqrerr", (error ** 2).sum()), ("abserr", np.abs(error).sum()),
+                            ("prob", scores[:, 1].sum()),
                             ("pos", clicks.sum()), ("total", len(clicks))):
             sums[name] += float(value)
 for name, value in sums.items():
@@ -43,6 +44,7 @@ util.print_global_auc(scope, stat_pos, stat_neg, "after training")
 found = util.get_global_metrics(scope, stat_pos, stat_neg)
 together = UtilFactory()._create_util({"role_maker": role})
 print("auc=%f same=%d local=%f bucket=%f mae=%f rmse=%f copc=%f total=%d rmse2=%f workers=%d" % (
-    found[0], found[0] == metric.auc(stat_pos, stat_neg, scope, together), float(local[0]), found[1], found[2], found[3],
+    found[0], found[0] == metric.auc(stat_pos, stat_neg, scope, together), float(local[0]), found[1], found[2],
+    found[3],
     found[6], found[8], metric.rmse("sqrerr", "total", scope, together), fleet.worker_num()))
 fleet.stop_worker()

@@ -1,4 +1,5 @@
-"""House prices by paddle.text.UCIHousing: a regression over a DataLoader with a worker process, then words by number."""
+"""House prices by paddle.text.UCIHousing: a regression over a DataLoader with a worker process, then words by
+number."""
 
 import numpy as np
 import paddle
@@ -22,7 +23,8 @@ paddle.optimizer.SGD(learning_rate=0.05, parameters=regressor.parameters()).mini
 exe = paddle.static.Executor(paddle.CPUPlace())
 exe.run(paddle.static.default_startup_program())
 
-loader = paddle.io.DataLoader(train_dataset, feed_list=[x, y], batch_size=20, shuffle=True, return_list=True, num_workers=1)
+loader = paddle.io.DataLoader(train_dataset, feed_list=[x, y], batch_size=20, shuffle=True, return_list=True,
+                              num_workers=1)
 losses = []
 for epoch in range(12):
     for inputs, prices in loader():
@@ -37,4 +39,5 @@ print("first=%f last=%f error=%f" % (losses[0], np.mean(losses[-10:]), np.mean(e
 
 imdb = Imdb(mode='test')
 doc, label = imdb[0]
-print("reviews=%d words=%d known=%d good=%d" % (len(imdb), len(imdb.word_idx), doc.max() < len(imdb.word_idx), label[0] == 0))
+print("reviews=%d words=%d known=%d good=%d" % (len(imdb), len(imdb.word_idx), doc.max() < len(imdb.word_idx),
+                                                label[0] == 0))

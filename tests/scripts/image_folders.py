@@ -1,4 +1,5 @@
-"""Folders of images made on the spot, a pipeline of transforms over them, and a small classifier, as tutorials for own data do."""
+"""Folders of images made on the spot, a pipeline of transforms over them, and a small classifier, as tutorials for own
+data do."""
 
 import os
 import random

@@ -1,4 +1,5 @@
-"""The forms in which the documentation shows losses over many classes, sequence labels and click layers, each run once."""
+"""The forms in which the documentation shows losses over many classes, sequence labels and click layers, each run
+once."""
 
 import numpy as np
 import paddle.fluid as fluid

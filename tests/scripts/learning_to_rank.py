@@ -1,4 +1,5 @@
-"""Ranking of documents by pairs (RankNet), in the manner of the models repository: six, plots, readers made of partials."""
+"""Ranking of documents by pairs (RankNet), in the manner of the models repository: six, plots, readers made of
+partials."""
 
 from __future__ import print_function
 

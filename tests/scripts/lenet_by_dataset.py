@@ -1,4 +1,5 @@
-"""LeNet on digits with paddle.vision: transforms, datasets by number, a DataLoader, and metric.Accuracy, in static mode."""
+"""LeNet on digits with paddle.vision: transforms, datasets by number, a DataLoader, and metric.Accuracy, in static
+mode."""
 
 import random
 

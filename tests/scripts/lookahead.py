@@ -1,4 +1,5 @@
-"""1.x: a tag that depends on the word two places later, found by row_conv over ragged sequences; then the file by hand."""
+"""1.x: a tag that depends on the word two places later, found by row_conv over ragged sequences; then the file by
+hand."""
 
 import os
 import tempfile

@@ -1,4 +1,5 @@
-"""Every worker saves into a temporary folder of its own, reads the model back and predicts with it, and all into one folder."""
+"""Every worker saves into a temporary folder of its own, reads the model back and predicts with it, and all into one
+folder."""
 
 import os
 import shutil
@@ -30,7 +31,8 @@ def net():
 def batch(seed):
     rng = np.random.RandomState(seed)
     dense = rng.uniform(-1, 1, (16, 4)).astype("float32")
-    return {"words": rng.randint(0, 1000, (16, 1)).astype("int64"), "dense": dense, "label": dense.sum(1, keepdims=True)}
+    return {"words": rng.randint(0, 1000, (16, 1)).astype("int64"), "dense": dense,
+            "label": dense.sum(1, keepdims=True)}
 
 
 fluid.default_startup_program().random_seed = fluid.default_main_program().random_seed = 1

@@ -32,7 +32,8 @@ embedding = fluid.layers.embedding(input=item, size=[200, 8])
 predict = fluid.layers.fc(input=fluid.layers.sequence_pool(embedding, "sum"), size=2, act="softmax")
 cost = fluid.layers.mean(fluid.layers.cross_entropy(input=predict, label=click))
 first_places = fluid.layers.reduce_sum(fluid.layers.cast(fluid.layers.equal(
-    fluid.layers.slice(offset, axes=[1], starts=[0], ends=[1]), fluid.layers.fill_constant([1], "int32", 1)), "float32"))
+    fluid.layers.slice(offset, axes=[1], starts=[0], ends=[1]), fluid.layers.fill_constant([1], "int32", 1)),
+                                                         "float32"))
 fluid.optimizer.Adam(learning_rate=0.05).minimize(cost)
 exe = fluid.Executor(fluid.CPUPlace())
 exe.run(fluid.default_startup_program())

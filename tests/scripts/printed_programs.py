@@ -38,10 +38,13 @@ def main():
     decay_block = first.block(serv.attr("lr_decay_block_id"))
     adams = [block for block in serv.all_attrs()["optimize_blocks"] if "adam" in [op.type for op in block.ops]]
     # Ids and gradients cross the network; updates and the schedule do not happen here.
-    print("sends=%d updates=%d" % (trainer_types.count("send"), sum(one in trainer_types for one in ("adam", "increment"))))
+    print("sends=%d updates=%d" % (trainer_types.count("send"),
+                                   sum(one in trainer_types for one in ("adam", "increment"))))
     print("decay_ops=%d counts=%d" % (len(decay_block.ops), decay_block.ops[0].type == "increment"))
-    print("blocks=%d clipped=%d" % (len(adams), sum("clip" in " ".join(op.type for op in block.ops) for block in adams)))
-    print("ends_with_scales=%d" % all([op.type for op in block.ops][-3:] == ["adam", "scale", "scale"] for block in adams))
+    print("blocks=%d clipped=%d" % (len(adams),
+                                    sum("clip" in " ".join(op.type for op in block.ops) for block in adams)))
+    print("ends_with_scales=%d" % all([op.type for op in block.ops][-3:] == ["adam", "scale", "scale"]
+                                      for block in adams))
     print("chief=%d distributed=%d" % (t.get_trainer_program()._is_chief, t.has_distributed_lookup_table))
     print("rows=%d" % first.global_block().vars[t.table_name].shape[0])
     order = [op.type for op in programs[0][1].global_block().ops]

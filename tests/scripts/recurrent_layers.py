@@ -1,4 +1,5 @@
-"""Recurrent layers as scripts of 1.8 and 2.x use them: rnn with cells, paddle.nn.LSTM, decoders, while_loop and cond."""
+"""Recurrent layers as scripts of 1.8 and 2.x use them: rnn with cells, paddle.nn.LSTM, decoders, while_loop and
+cond."""
 
 import numpy as np
 import paddle
@@ -55,7 +56,8 @@ def pairs(rng):
     target, label = np.full((BATCH, STEPS), END), np.full((BATCH, STEPS), END)
     for row, length in enumerate(lengths):
         words = rng.randint(2, WORDS, size=length)
-        source[row, :length], target[row, 0], target[row, 1:length + 1], label[row, :length] = words, START, words, words
+        source[row, :length], target[row, 0], target[row, 1:length + 1], label[row,
+                                                                               :length] = words, START, words, words
     return {"source": source, "source_length": lengths, "target": target, "target_length": lengths + 1, "label": label}
 
 

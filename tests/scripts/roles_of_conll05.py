@@ -1,4 +1,5 @@
-"""Who does what to whom, in the manner of the book's chapter on semantic roles: eight inputs, word vectors from a file."""
+"""Who does what to whom, in the manner of the book's chapter on semantic roles: eight inputs, word vectors from a
+file."""
 
 import numpy as np
 import paddle
@@ -19,7 +20,8 @@ def load_parameter(file_name, h, w):
 def net():
     inputs = [fluid.data(name=name, shape=[None, 1], dtype="int64", lod_level=1)
               for name in FEATURES + ["verb_data", "mark_data"]]
-    words = [fluid.embedding(input=x, size=[len(word_dict), WORD_DIM], param_attr=fluid.ParamAttr(name="emb", trainable=False))
+    words = [fluid.embedding(input=x, size=[len(word_dict), WORD_DIM],
+                             param_attr=fluid.ParamAttr(name="emb", trainable=False))
              for x in inputs[:6]]
     verb = fluid.embedding(input=inputs[6], size=[len(verb_dict), WORD_DIM], param_attr="vemb")
     mark = fluid.embedding(input=inputs[7], size=[2, MARK_DIM])
@@ -51,7 +53,8 @@ def train():
             cost, right = exe.run(fluid.default_main_program(), feed=feeder.feed(data), fetch_list=[avg_cost, accuracy])
             costs.append(cost[0])
             rights.append(right[0])
-    print("labels=%d first=%f last=%f accuracy=%f" % (len(label_dict), costs[0], np.mean(costs[-5:]), np.mean(rights[-5:])))
+    print("labels=%d first=%f last=%f accuracy=%f" % (len(label_dict), costs[0], np.mean(costs[-5:]),
+                                                      np.mean(rights[-5:])))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,8 @@ try:
         pushed += 1
 except fluid.core.EOFException:
     reader.reset()
-print("sentences=%d first=%f last=%f steps=%d waiting=%d pushed=%d" % (len(lengths), first, last, steps, waiting, pushed))
+print("sentences=%d first=%f last=%f steps=%d waiting=%d pushed=%d" % (len(lengths), first, last, steps, waiting,
+                                                                       pushed))
 
 # The original asks only what the ops need: a batch of one dimension where two were declared, none where one was added.
 odd = fluid.Program()

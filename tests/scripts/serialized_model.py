@@ -44,5 +44,6 @@ with tempfile.TemporaryDirectory() as folder:
         third = exe.run(loaded, feed={feeds[0]: batch}, fetch_list=fetches)[0]
 
 ops = [op.type for op in normalized.global_block().ops]
-print("same=%d loaded=%d feeds=%d fetches=%d" % ((again == expected).all(), (third == expected).all(), ops.count("feed"),
+print("same=%d loaded=%d feeds=%d fetches=%d" % ((again == expected).all(), (third == expected).all(),
+                                                 ops.count("feed"),
                                                  ops.count("fetch")))

@@ -33,7 +33,8 @@ class SkipGrams(paddle.io.Dataset):
 class Model(paddle.nn.Layer):
     def __init__(self):
         super().__init__()
-        self.embedding = paddle.nn.Embedding(VOCABULARY, WIDTH, sparse=True, weight_attr=paddle.ParamAttr(name="emb_in"))
+        self.embedding = paddle.nn.Embedding(VOCABULARY, WIDTH, sparse=True,
+                                             weight_attr=paddle.ParamAttr(name="emb_in"))
         self.embedding_out = paddle.nn.Embedding(VOCABULARY, WIDTH, sparse=True,
                                                  weight_attr=paddle.ParamAttr(name="emb_out"))
 

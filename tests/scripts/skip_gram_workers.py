@@ -1,4 +1,5 @@
-"""Word vectors by skip-gram with negative sampling, batches from paddle.io's worker processes; no ``if __name__`` here."""
+"""Word vectors by skip-gram with negative sampling, batches from paddle.io's worker processes; no ``if __name__``
+here."""
 
 import numpy as np
 import paddle
@@ -34,7 +35,8 @@ def net():
     targets = paddle.static.data(name="targets", shape=[None, NEGATIVES + 1], dtype="int64")
     label = paddle.static.data(name="label", shape=[None, NEGATIVES + 1], dtype="float32")
     uniform = paddle.nn.initializer.Uniform(-0.5 / DIM, 0.5 / DIM)
-    inside = paddle.static.nn.embedding(center, [VOCABULARY, DIM], param_attr=paddle.ParamAttr(name="emb", initializer=uniform))
+    inside = paddle.static.nn.embedding(center, [VOCABULARY, DIM],
+                                        param_attr=paddle.ParamAttr(name="emb", initializer=uniform))
     outside = paddle.static.nn.embedding(targets, [VOCABULARY, DIM], param_attr=paddle.ParamAttr(
         name="emb_w", initializer=paddle.nn.initializer.Constant(value=0.0)))
     logits = paddle.sum(paddle.multiply(outside, paddle.expand(inside, [-1, NEGATIVES + 1, DIM])), axis=2)
@@ -59,4 +61,5 @@ table = paddle.static.global_scope().find_var("emb").get_tensor()
 vectors = np.array(table) / np.linalg.norm(np.array(table), axis=1, keepdims=True)
 near = np.mean([vectors[i] @ vectors[(i + 1) % VOCABULARY] for i in range(VOCABULARY)])
 far = np.mean([vectors[i] @ vectors[(i + 30) % VOCABULARY] for i in range(VOCABULARY)])
-print("batches=%d of=%d first=%f last=%f near=%f far=%f" % (len(costs), 4 * len(loader), costs[0], np.mean(costs[-20:]), near, far))
+print("batches=%d of=%d first=%f last=%f near=%f far=%f" % (len(costs), 4 * len(loader), costs[0], np.mean(costs[-20:]),
+                                                            near, far))

@@ -1,4 +1,5 @@
-"""1.x images: an affine map learned through affine_grid and grid_sampler, then norms, patches and a deformable layer."""
+"""1.x images: an affine map learned through affine_grid and grid_sampler, then norms, patches and a deformable
+layer."""
 
 import numpy as np
 import paddle.fluid as fluid

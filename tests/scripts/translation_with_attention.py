@@ -25,7 +25,8 @@ def attention(encoded, projected, state):
 
 def decoder(encoded, first):
     target = pd.data(name="target_language_word", shape=[1], dtype="int64", lod_level=1)
-    words = pd.embedding(input=target, size=[DICT, WORD_DIM], is_sparse=True, param_attr=fluid.ParamAttr(name="vemb_trg"))
+    words = pd.embedding(input=target, size=[DICT, WORD_DIM], is_sparse=True,
+                         param_attr=fluid.ParamAttr(name="vemb_trg"))
     projected = pd.fc(input=encoded, size=HIDDEN, bias_attr=False)
     boot = pd.fc(input=first, size=HIDDEN, act="tanh", bias_attr=False)
     rnn = pd.DynamicRNN()

@@ -206,8 +206,10 @@ class Cluster:
     def _start(self, program, *words):
         name = program + (words[-1] if program == "slurmd" else "")
         with open(self.folder / f"{name}.log", "wb") as log:
-            self.daemons.append(subprocess.Popen([program, *words], env=self.environ, stdin=subprocess.DEVNULL, stdout=log,
-                                                 stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_end_with_us))
+            self.daemons.append(subprocess.Popen([program, *words], env=self.environ, stdin=subprocess.DEVNULL,
+                                                 stdout=log,
+                                                 stderr=subprocess.STDOUT, start_new_session=True,
+                                                 preexec_fn=_end_with_us))
 
     def _until_idle(self):
         def idle():

@@ -86,7 +86,8 @@ def parse():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--width", type=int, default=4, help="parameters, but for the bias")
-    parser.add_argument("--stacks-after", type=float, default=0, help="seconds; where every thread is then goes to stderr")
+    parser.add_argument("--stacks-after", type=float, default=0,
+                        help="seconds; where every thread is then goes to stderr")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between steps, unless resumed")
     parser.add_argument("--model-dir", required=True)
     parser.add_argument("--result-dir", required=True)

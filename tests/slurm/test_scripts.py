@@ -56,7 +56,8 @@ def check_that_it_came_back(slurm, job, training, ranks):
 
 
 def test_a_job_with_servers_runs(slurm, limited, tmp_path):
-    job = slurm.submit(f"--output={tmp_path}/%j.out", "--ntasks=2", "--nodes=1", SCRIPTS / "parameter_server.sbatch", "-m",
+    job = slurm.submit(f"--output={tmp_path}/%j.out", "--ntasks=2", "--nodes=1", SCRIPTS / "parameter_server.sbatch",
+                       "-m",
                        "fleet_mpi.examples.fit_a_line", **SEED)
     assert slurm.wait(job) == {"COMPLETED"}, slurm.story(job)
     assert "\r" not in slurm.output(job) and "\x1b" not in slurm.output(job), slurm.story(job)
@@ -110,7 +111,8 @@ def test_an_array_job_measures_one_size_in_each_task(slurm, tmp_path):
     for task, floats in enumerate((1024, 4096)):
         line, = (tmp_path / f"{task}.json").read_text().splitlines()
         told = json.loads(line)
-        assert (told["benchmark"], told["floats"], told["ranks"], told["job"]) == ("push_pull", floats, 2, f"{job}_{task}")
+        assert (told["benchmark"], told["floats"], told["ranks"], told["job"]) == ("push_pull", floats, 2,
+                                                                                   f"{job}_{task}")
         assert all(second > 0 for second in told["measured"]["ours"])
 
 
@@ -123,10 +125,13 @@ def test_ranks_that_srun_starts_as_singletons_refuse_to_train_alone(slurm, tmp_p
 
 def test_a_rank_of_srun_that_is_stopped_is_named(slurm, tmp_path):
     if mpirun().family != MPICH:
-        pytest.skip("srun starts ranks of Open MPI by its plugin pmix only, which does not load with Debian's packages that are installed")
+        pytest.skip("srun starts ranks of Open MPI by its plugin pmix only, which does not load with Debian's packages "
+                    "that are installed")
     (tmp_path / "train.py").write_text("import os, signal\nfrom fleet_mpi import cluster\ncluster.join('worker')\n"
-                                       "if os.environ['SLURM_PROCID'] == '1':\n    os.kill(os.getpid(), signal.SIGSTOP)\n")
-    ended = run_job(None, ["train.py"], via="command", env={**slurm.environ, "FLAGS_rpc_deadline": "4000"}, cwd=tmp_path,
+                                       "if os.environ['SLURM_PROCID'] == '1':\n    os.kill(os.getpid(), "
+                                       "signal.SIGSTOP)\n")
+    ended = run_job(None, ["train.py"], via="command", env={**slurm.environ, "FLAGS_rpc_deadline": "4000"},
+                    cwd=tmp_path,
                     python=("srun", "--mpi=pmi2", "--ntasks=3", "--nodes=1", slurm.environ["PYTHON"]))
     assert ended.code == 5, ended.story()
     assert "rank 1 (worker 1, host " in ended.err and "Stalled: this process was stopped by a signal" in ended.err, ended.story()

@@ -60,4 +60,5 @@ def test_the_time_of_every_op_is_shown(capsys):
 
 def test_placing_is_timed_for_every_method(capsys):
     assert placing.main(["--variables", "20", "--repeats", "1"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == ["RoundRobin", "HashName", "Balanced"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == ["RoundRobin", "HashName",
+                                                                                      "Balanced"]

@@ -54,11 +54,13 @@ def test_a_steps_tasks_count_only_without_a_word_from_mpis_own_launcher(monkeypa
 
 
 @pytest.mark.parametrize("variable, cure", (
-    ("OMPI_COMM_WORLD_SIZE", "use the mpirun of this Python's own environment"), ("PMI_SIZE", "python -m fleet_mpi.launch"),
+    ("OMPI_COMM_WORLD_SIZE", "use the mpirun of this Python's own environment"),
+    ("PMI_SIZE", "python -m fleet_mpi.launch"),
     ("SLURM_STEP_NUM_TASKS", "--mpi=pmix for Open MPI, --mpi=pmi2 for MPICH")))
 def test_singletons_are_refused_with_the_cure(monkeypatch, variable, cure):
     monkeypatch.setenv(variable, "4")
-    with pytest.raises(EnvironmentProblem, match=rf"4 processes were started together \({variable}\).*world of 1.*{cure}"):
+    with pytest.raises(EnvironmentProblem,
+                       match=rf"4 processes were started together \({variable}\).*world of 1.*{cure}"):
         cluster._refuse_singletons(1)
     cluster._refuse_singletons(4)
 

@@ -94,7 +94,8 @@ def assert_close(workers, others):
     for one, other in zip(workers, others, strict=True):
         assert one.state.keys() == other.state.keys()
         for name in one.state:
-            np.testing.assert_allclose(host(one.state[name]), host(other.state[name]), rtol=1e-4, atol=1e-5, err_msg=name)
+            np.testing.assert_allclose(host(one.state[name]), host(other.state[name]), rtol=1e-4, atol=1e-5,
+                                       err_msg=name)
 
 
 @pytest.mark.parametrize("name", ("sgd", "adam", "batch norm, dropout", "rows, adam"))
@@ -177,5 +178,6 @@ def test_a_setting_lets_nccl_sum(monkeypatch):
 
 
 def test_nccl_is_refused_without_it():
-    with settings.override(FLEET_MPI_ALLREDUCE="nccl"), pytest.raises(EnvironmentProblem, match="expected NCCL beside cupy"):
+    with settings.override(FLEET_MPI_ALLREDUCE="nccl"), pytest.raises(EnvironmentProblem,
+                                                                      match="expected NCCL beside cupy"):
         train("sgd", StandInPlace())

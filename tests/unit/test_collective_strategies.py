@@ -37,7 +37,8 @@ def test_lars_takes_its_norms_of_the_mean_gradient(workers):
     chosen = strategy(lars=True, lars_configs={"lars_coeff": 0.5, "lars_weight_decay": 0.01})
     job, feeds = build(line, Momentum(0.1, 0.9), chosen, workers), batches(4, workers)
     found, _ = train(job, feeds)
-    rule, velocity = update_rules.RULES["lars_momentum"], {name: np.zeros_like(one) for name, one in found[0].first.items()}
+    rule, velocity = update_rules.RULES["lars_momentum"], {name: np.zeros_like(one)
+                                                           for name, one in found[0].first.items()}
 
     def update(name, value, grad):
         rule.run(value.reshape(-1), grad.reshape(-1), RATE, velocity[name].reshape(-1), mu=0.9, lars_coeff=0.5,
@@ -55,7 +56,8 @@ def test_lamb_takes_its_norms_of_the_mean_gradient(workers):
     def update(name, value, grad):
         held = states.setdefault(name, [np.zeros(value.size, "float32") for _ in range(2)]
                                  + [np.full(1, beta, "float32") for beta in (0.9, 0.999)])
-        rule.run(value.reshape(-1), grad.reshape(-1), RATE, *held, weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-8)
+        rule.run(value.reshape(-1), grad.reshape(-1), RATE, *held, weight_decay=0.01, beta1=0.9, beta2=0.999,
+                 epsilon=1e-8)
     expected = replay(found[0].first, feeds, update)
     assert all(same(one.values(job), expected) for one in found)
 
@@ -123,7 +125,8 @@ def test_a_program_for_tests_normalises_by_the_running_statistics_alone():
         if var.persistable and single.scope.array(var.name) is not None:
             single.scope.var(var.name).get_tensor().set(worker.scope.array(var.name))
     # Nobody answers worker 0 any more: a message would be one too many.
-    found, expected = (Executor().run(one.main.clone(for_test=True), feed=batches(1, 1)[0][0], fetch_list=[one.loss.name],
+    found, expected = (Executor().run(one.main.clone(for_test=True), feed=batches(1, 1)[0][0],
+                                      fetch_list=[one.loss.name],
                                       scope=who.scope) for one, who in ((job, worker), (alone, single)))
     assert np.array_equal(found, expected)
 

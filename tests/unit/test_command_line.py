@@ -18,7 +18,8 @@ def commands():
     def of(module, **first):
         return lambda words: importlib.import_module(module).main([*first.get("words", ()), *words])
     made = {"fleetrun": launch, "python -m fleet_mpi": of("fleet_mpi.__main__")}
-    made.update({f"python -m fleet_mpi {name}": of("fleet_mpi.__main__", words=[name]) for name in ("plan", "doctor", "names")})
+    made.update({f"python -m fleet_mpi {name}": of("fleet_mpi.__main__", words=[name])
+                 for name in ("plan", "doctor", "names")})
     made.update({f"python -m fleet_mpi.examples.{name}": of(f"fleet_mpi.examples.{name}") for name in EXAMPLES})
     return made
 

@@ -87,7 +87,8 @@ def test_tests_that_import_mpi_run_with_every_mpi(depends_on_mpi):
     for path in sorted(tests.rglob("test_*.py")):
         names = set(imported_names(path))
         assert depends_on_mpi(path) or not any(name.startswith(NEED_MPI) for name in names), (
-            f"{path.relative_to(tests)} imports what needs MPI: with a second one CI runs only what tests/conftest.py lists")
+            f"{path.relative_to(tests)} imports what needs MPI: with a second one CI runs only what tests/conftest.py "
+            f"lists")
 
 
 def test_numba_and_cupy_are_imported_in_arrays_kernels_and_placement_only():

@@ -54,7 +54,8 @@ def test_a_script_of_1x_trains_saves_and_loads(run, tmp_path):
         """)
     assert ended.returncode == 0, ended.stderr
     assert re.fullmatch(r"loss \d+\.\d{3}\n", ended.stdout)
-    assert sorted(path.name for path in (tmp_path / "kept").glob("[!.]*")) == ["fc_0.b_0", "fc_0.w_0", "learning_rate_0"]
+    assert sorted(path.name for path in (tmp_path / "kept").glob("[!.]*")) == ["fc_0.b_0", "fc_0.w_0",
+                                                                               "learning_rate_0"]
 
 
 def test_a_script_of_2x_trains_with_fleet(run):
@@ -158,7 +159,8 @@ def test_an_error_of_python_shows_the_scripts_own_lines_only(run):
 def test_an_error_of_python_in_a_rank_ends_the_job_with_its_sentence(run, first):
     ended = run(first + "raise KeyError('mine')", PMI_RANK="1", PMI_SIZE="2")
     assert ended.returncode == 1 and ended.stderr.count("File ") == 1, ended.stderr
-    assert re.search(r"KeyError: 'mine'\nfleet_mpi: rank 1 \(host \S+\): KeyError: 'mine'\n$", ended.stderr), ended.stderr
+    assert re.search(r"KeyError: 'mine'\nfleet_mpi: rank 1 \(host \S+\): KeyError: 'mine'\n$",
+                     ended.stderr), ended.stderr
 
 
 def test_a_syntax_error_shows_its_line(run):
@@ -186,7 +188,8 @@ def test_an_installed_paddle_is_shadowed_with_one_line(run):
 
 
 @pytest.mark.parametrize("line, said", (
-    ("import paddle.fluid as fluid; fluid.layers.fcc", "paddle.fluid.layers has no 'fcc' (or not yet); did you mean 'fc'"),
+    ("import paddle.fluid as fluid; fluid.layers.fcc",
+     "paddle.fluid.layers has no 'fcc' (or not yet); did you mean 'fc'"),
     ("from paddle.fluid import Excutor", "paddle.fluid has no 'Excutor' (or not yet); did you mean 'Executor'"),
     ("from paddle.static.nn import conv_2d", "paddle.static.nn has no 'conv_2d' (or not yet); did you mean 'conv2d'"),
     ("import paddle.fluid.layrs", "no module that stands for 'paddle.fluid.layrs' (or not yet); did you mean 'layers'"),

@@ -34,7 +34,8 @@ def test_an_unknown_log_level_is_named():
 
 @pytest.mark.parametrize("variables, job, machine", (
     ({}, True, True), ({"PMIX_RANK": 0, "OMPI_COMM_WORLD_LOCAL_RANK": 0}, True, True),
-    ({"PMIX_RANK": 2, "OMPI_COMM_WORLD_LOCAL_RANK": 0}, False, True), ({"PMI_RANK": 1, "MPI_LOCALRANKID": 1}, False, False),
+    ({"PMIX_RANK": 2, "OMPI_COMM_WORLD_LOCAL_RANK": 0}, False, True),
+    ({"PMI_RANK": 1, "MPI_LOCALRANKID": 1}, False, False),
     ({"SLURM_LOCALID": 3}, True, False)), ids=str)
 def test_one_rank_speaks_for_a_job_or_a_machine(variables, job, machine):
     with settings.override(**variables):

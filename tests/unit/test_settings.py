@@ -8,7 +8,8 @@ from fleet_mpi.program.engine.executor import Executor
 
 
 @pytest.mark.parametrize("name, text, expected", (
-    ("FLEET_MPI_THREADS", "-1", "a number from 0 up"), ("FLEET_MPI_THREADS", "two", "int"), ("CPU_NUM", "-4", "a number from 0 up"),
+    ("FLEET_MPI_THREADS", "-1", "a number from 0 up"), ("FLEET_MPI_THREADS", "two", "int"),
+    ("CPU_NUM", "-4", "a number from 0 up"),
     ("TRAINING_ROLE", "FOO", "TRAINER or PSERVER"), ("PADDLE_TRAINING_ROLE", "trainer", "TRAINER or PSERVER"),
     ("FLEET_MPI_SHARED_MEMORY", "maybe", "0 or 1")))
 def test_a_value_that_is_not_allowed_is_refused(monkeypatch, name, text, expected):
@@ -26,15 +27,18 @@ def test_others_are_taken(monkeypatch, name, text, value):
 
 @pytest.mark.parametrize("name, meant", (
     ("FLEET_MPI_THREDS", "did you mean FLEET_MPI_THREADS?"), ("FLEET_MPI_SERVER", "did you mean FLEET_MPI_SERVERS?"),
-    ("FLEET_MPI_XYZ", "the README's table of settings has all of them"), ("FLAGS_rpc_dealine", "did you mean FLAGS_rpc_deadline?"),
+    ("FLEET_MPI_XYZ", "the README's table of settings has all of them"),
+    ("FLAGS_rpc_dealine", "did you mean FLAGS_rpc_deadline?"),
     ("FLAGS_communicator_max_merge_var", "did you mean FLAGS_communicator_max_merge_var_num?")))
 def test_a_name_that_nobody_reads_is_told_with_the_nearest(name, meant):
     assert list(settings.strangers({name: "1", "FLEET_MPI_SEED": "1", "HOME": "/"})) == [(name, meant)]
 
 
-@pytest.mark.parametrize("name", (*sorted(settings.NAMES), "FLEET_MPI_LAUNCH_DIR", "FLAGS_check_nan_inf_level", "FLAGS_selected_xpus",
-                                  "FLAGS_cudnn_deterministic", "FLAGS_eager_delete_tensor_gb", "FLAGS_allocator_strategy",
-                                  "FLAGS_fraction_of_gpu_memory_to_use", "FLAGS_rpc_retry_times"))
+@pytest.mark.parametrize("name",
+                         (*sorted(settings.NAMES), "FLEET_MPI_LAUNCH_DIR", "FLAGS_check_nan_inf_level",
+                          "FLAGS_selected_xpus",
+                          "FLAGS_cudnn_deterministic", "FLAGS_eager_delete_tensor_gb", "FLAGS_allocator_strategy",
+                          "FLAGS_fraction_of_gpu_memory_to_use", "FLAGS_rpc_retry_times"))
 def test_known_names_and_flags_of_the_original_are_no_strangers(name):
     assert not list(settings.strangers([name]))
 
@@ -50,8 +54,8 @@ def misspelt(monkeypatch):
 def test_an_executor_warns_once(misspelt, capfd):
     Executor()
     Executor()
-    assert capfd.readouterr().err == ("fleet_mpi: environment variable FLEET_MPI_THREDS means nothing here; did you mean "
-                                      "FLEET_MPI_THREADS?\n")
+    assert capfd.readouterr().err == ("fleet_mpi: environment variable FLEET_MPI_THREDS means nothing here; did you "
+                                      "mean FLEET_MPI_THREADS?\n")
 
 
 def test_an_executor_refuses_a_wrong_value_every_time(monkeypatch):

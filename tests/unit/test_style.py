@@ -10,9 +10,10 @@ PACKAGE = ROOT / "fleet_mpi"
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
 
-# A pipe command's output is its stdout, a command's table too; what a script reads there, it asked for. A loader's worker
-# flushes what the script's dataset printed.
-MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py", "data/worker_process.py", "launch/plan_command.py", "launch/doctor.py",
+# A pipe command's output is its stdout, a command's table too; what a script reads there, it asked for. A loader's
+# worker flushes what the script's dataset printed.
+MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py", "data/worker_process.py", "launch/plan_command.py",
+                       "launch/doctor.py",
                          "launch/names_command.py")
 MAY_PRINT_TO_STDERR = ("__main__.py", "launch/")
 

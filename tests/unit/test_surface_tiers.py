@@ -75,7 +75,8 @@ def test_every_module_path_can_be_imported(tmp_path):
 
 def test_importing_fluid_imports_none_of_what_few_scripts_use():
     program = "import sys, fleet_mpi.fluid; print([name for name in sys.modules if name.startswith('fleet_mpi')])"
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True).stdout
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120,
+                            check=True).stdout
     rare = ("dygraph", "communicator", "predictor", "program_state", "fleet_util", "key_value_server", "saved_programs",
             "weight_norm", "operator_desc", "fluid.evaluator", "fluid.profiler")
     assert not [name for name in rare if f"{name}'" in loaded]

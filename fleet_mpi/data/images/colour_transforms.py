@@ -8,7 +8,8 @@ from fleet_mpi.errors import UsageError
 
 
 class _RandomFactor(BaseTransform):
-    """A change of colours by a random factor: up to ``value`` from the one that changes nothing, or within (least, most)."""
+    """A change of colours by a random factor: up to ``value`` from the one that changes nothing, or within (least,
+    most)."""
 
     _adjust, _name, _unchanged, _bounds = None, None, 1, (0, float("inf"))
 
@@ -24,7 +25,8 @@ class _RandomFactor(BaseTransform):
         elif isinstance(value, (tuple, list)) and len(value) == 2 and least <= value[0] <= value[1] <= most:
             given = list(value)
         else:
-            raise UsageError(f"{self._name}: expected a number from 0 up or (least, most) within {self._bounds}, got {value!r}")
+            raise UsageError(f"{self._name}: expected a number from 0 up or (least, most) within {self._bounds}, got "
+                             f"{value!r}")
         return None if given == [self._unchanged] * 2 else given
 
     def _apply_image(self, img):

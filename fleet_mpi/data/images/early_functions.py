@@ -1,4 +1,5 @@
-"""What 1.x did to images on their way into a network: arrays [height, width(, 3)] in the order blue, green, red, as OpenCV's.
+"""What 1.x did to images on their way into a network: arrays [height, width(, 3)] in the order blue, green, red, as
+OpenCV's.
 
 Random crops and flips draw from numpy's global random state, as the original's do.
 """

@@ -1,4 +1,5 @@
-"""The functions of ``paddle.vision.transforms.functional``: arguments are checked here, the image's own kind does the work."""
+"""The functions of ``paddle.vision.transforms.functional``: arguments are checked here, the image's own kind does the
+work."""
 
 import numbers
 
@@ -109,8 +110,8 @@ def normalize(img, mean, std, data_format="CHW", to_rgb=False):
     try:
         return (img - mean) / std
     except ValueError:
-        raise UsageError(f"normalize: expected an image in the order {data_format} with as many channels as means and standard "
-                         f"deviations, got the shape {img.shape}, {mean.size} and {std.size}") from None
+        raise UsageError(f"normalize: expected an image in the order {data_format} with as many channels as means and "
+                         f"standard deviations, got the shape {img.shape}, {mean.size} and {std.size}") from None
 
 
 def pair(size, what):

@@ -10,7 +10,8 @@ from fleet_mpi.data.ppm_files import ppm_array
 
 
 def image_load(path, backend=None):
-    """An image file as a Pillow image, or as an array in the order blue, green, red where the backend is cv2, as OpenCV's.
+    """An image file as a Pillow image, or as an array in the order blue, green, red where the backend is cv2, as
+    OpenCV's.
 
     The file is decoded by Pillow in both cases; with the backend tensor the array is in the order red, green, blue.
     """

@@ -1,7 +1,7 @@
 """Pixels between pixels: arrays of another size, and values at any place of an array.
 
-An output pixel is a weighted sum of a few input pixels along each axis (*taps*). Pixel centres lie at .5; beyond the edge
-the edge pixel is repeated. No smoothing before shrinking but by ``area``, as OpenCV does.
+An output pixel is a weighted sum of a few input pixels along each axis (*taps*). Pixel centres lie at .5; beyond the
+edge the edge pixel is repeated. No smoothing before shrinking but by ``area``, as OpenCV does.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """The transforms of ``paddle.vision.transforms`` that move pixels or change what an image is.
 
-Random ones draw from the module generators of Python (``random``) and numpy (``np.random``), as the original's do: a script
-that seeds those repeats its images.
+Random ones draw from the module generators of Python (``random``) and numpy (``np.random``), as the original's do: a
+script that seeds those repeats its images.
 """
 
 import math
@@ -34,8 +34,9 @@ class Compose:
 class BaseTransform:
     """Base of all: ``_apply_image`` of a subclass gets the image.
 
-    With ``keys`` a sample is a tuple, and each of its first fields goes to the ``_apply_<key>`` of its key: image, coords,
-    boxes, mask, or any that the subclass defines. ``_get_params(inputs)`` is asked before, and its answer is ``self.params``.
+    With ``keys`` a sample is a tuple, and each of its first fields goes to the ``_apply_<key>`` of its key: image,
+    coords, boxes, mask, or any that the subclass defines. ``_get_params(inputs)`` is asked before, and its answer is
+    ``self.params``.
     """
 
     def __init__(self, keys=None):
@@ -44,7 +45,8 @@ class BaseTransform:
             raise UsageError(f"{type(self).__name__}: expected keys such as ('image', 'mask'), got {keys!r}")
         for key in keys:
             if self._get_apply(key) is None:
-                raise NotBuilt(f"{type(self).__name__}: no method _apply_{key} for the key {key!r}: define it in a subclass")
+                raise NotBuilt(f"{type(self).__name__}: no method _apply_{key} for the key {key!r}: define it in a "
+                               f"subclass")
         self.keys = keys
         self.params = None
 
@@ -72,7 +74,8 @@ class BaseTransform:
 
 
 class ToTensor(BaseTransform):
-    """The image as a **numpy array** [channels, height, width]: programs are static, so there is no eager tensor to make.
+    """The image as a **numpy array** [channels, height, width]: programs are static, so there is no eager tensor to
+    make.
 
     Bytes become float32 in [0, 1]; other numbers stay. With ``data_format="HWC"`` channels come last.
     """
@@ -241,4 +244,5 @@ class RandomRotation(BaseTransform):
         return random.uniform(degrees[0], degrees[1])
 
     def _apply_image(self, img):
-        return functions.rotate(img, self._get_param(self.degrees), self.interpolation, self.expand, self.center, self.fill)
+        return functions.rotate(img, self._get_param(self.degrees), self.interpolation, self.expand, self.center,
+                                self.fill)

@@ -31,7 +31,8 @@ def class_picture(label, size, seed):
 
 
 class Drawn:
-    """The pictures of one part of a made-up set by number, (uint8 [size, size, 3], label), each made when it is asked for."""
+    """The pictures of one part of a made-up set by number, (uint8 [size, size, 3], label), each made when it is asked
+    for."""
 
     def __init__(self, count, classes, size, part, parts):
         self.count, self.classes, self.size, self.part, self.parts = limited(count), classes, size, part, parts

@@ -2,8 +2,8 @@
 
 A sample has nine lists as long as the sentence: word ids, the ids of the words two and one before the verb, of the verb
 itself and of the words one and two behind it (each repeated), the verb's id (repeated), marks of these five places, and
-the labels. Files under ``DATA_HOME/conll05st``: conll05st-tests.tar.gz, wordDict.txt, verbDict.txt, targetDict.txt, and emb
-for ``get_embedding``. In the stand-in the kind of verb and the place before or behind it decide the roles.
+the labels. Files under ``DATA_HOME/conll05st``: conll05st-tests.tar.gz, wordDict.txt, verbDict.txt, targetDict.txt, and
+emb for ``get_embedding``. In the stand-in the kind of verb and the place before or behind it decide the roles.
 """
 
 import functools

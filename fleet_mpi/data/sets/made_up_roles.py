@@ -1,7 +1,7 @@
 """Sentences with roles, for the stand-in of ``conll05``: in the columns of its files.
 
-An active verb has its doer (A0) before it and what it is done to (A1) behind it, a passive verb the other way round; words
-for times are AM-TMP wherever they stand.
+An active verb has its doer (A0) before it and what it is done to (A1) behind it, a passive verb the other way round;
+words for times are AM-TMP wherever they stand.
 """
 
 import functools

@@ -20,8 +20,8 @@ URL = "https://dataset.bj.bcebos.com/movielens%2Fml-1m.zip"
 MD5 = "c4d9eecfca2ab87c1945afe126590906"
 age_table = [1, 18, 25, 35, 45, 50, 56]
 
-# The stand-in's tables are as large as the original's, for scripts that have its ids in them; ratings are of few, so that
-# they can be learnt from.
+# The stand-in's tables are as large as the original's, for scripts that have its ids in them; ratings are of few, so
+# that they can be learnt from.
 _USERS, _LAST_FILM, _TITLE_WORDS = 6040, 3952, 5174
 _RATING_USERS, _RATED_FILMS, _RATINGS = 300, 200, 12000
 _CATEGORIES = ["Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",

@@ -141,7 +141,8 @@ def _path(filepath):
     if home.find(URL, "MQ2007", MD5) is not None:
         raise EnvironmentProblem(f"mq2007: the archive is in {home.folder('MQ2007')}, but Python cannot unpack it: run "
                                  f"`unrar x` (or `7z x`) there once, so that there is Fold1/train.txt")
-    notices.stand_in("mq2007", f"documents with {FEATURES} features, some of which make them relevant", home.folder("MQ2007"))
+    notices.stand_in("mq2007", f"documents with {FEATURES} features, some of which make them relevant",
+                     home.folder("MQ2007"))
     return None
 
 
@@ -159,7 +160,8 @@ def _parsed(line, where):
     content, _, remark = line.partition("#")
     relevance, query, *features = content.split() or ["", ""]
     if len(features) != FEATURES or not query.startswith("qid:"):
-        raise UsageError(f"mq2007: {where}: expected a relevance, qid:N and {FEATURES} features, got {line.strip()!r:.80}")
+        raise UsageError(f"mq2007: {where}: expected a relevance, qid:N and {FEATURES} features, got "
+                         f"{line.strip()!r:.80}")
     return Query(int(query[4:]), int(relevance), [float(one.partition(":")[2]) for one in features], remark.strip())
 
 

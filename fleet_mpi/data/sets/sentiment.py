@@ -1,7 +1,7 @@
 """Film reviews (NLTK's movie_reviews): a sample is (word ids of the review, 0 for a bad and 1 for a good one).
 
-Files: ``corpora/movie_reviews`` under ``DATA_HOME``, as a folder or as ``movie_reviews.zip``, where NLTK's downloader puts
-it; NLTK itself is not needed. Bad and good reviews come in turn; the first 1600 are for training.
+Files: ``corpora/movie_reviews`` under ``DATA_HOME``, as a folder or as ``movie_reviews.zip``, where NLTK's downloader
+puts it; NLTK itself is not needed. Bad and good reviews come in turn; the first 1600 are for training.
 """
 
 import functools
@@ -26,7 +26,8 @@ _EACH = NUM_TOTAL_INSTANCES // 2
 def get_word_dict():
     """[(word, id)] of all words, frequent ones first, then by spelling (which the original leaves to chance)."""
     counts = Counter(word for _, words in _reviews(home.folder("corpora")) for word in words)
-    return [(word, number) for number, (word, _) in enumerate(sorted(counts.items(), key=lambda one: (-one[1], one[0])))]
+    return [(word, number) for number, (word,
+                                        _) in enumerate(sorted(counts.items(), key=lambda one: (-one[1], one[0])))]
 
 
 def load_sentiment_data():
@@ -59,7 +60,8 @@ def _reviews(folder):
     else:
         notices.stand_in("sentiment", "made-up reviews with words that good or bad ones prefer", folder)
         told = {mood: list(reviews(mood, _EACH, [5, label])) for mood, label in _LABELS.items()}
-    return [(_LABELS[mood], words) for pair in zip(told["neg"], told["pos"]) for mood, words in zip(("neg", "pos"), pair)]
+    return [(_LABELS[mood], words) for pair in zip(told["neg"], told["pos"])
+            for mood, words in zip(("neg", "pos"), pair)]
 
 
 def _texts(folder):

@@ -1,8 +1,9 @@
-"""Photographs with the class of every pixel (PASCAL VOC 2012): a sample is (image [height, width, 3], classes [height, width]).
+"""Photographs with the class of every pixel (PASCAL VOC 2012): a sample is (image [height, width, 3], classes [height,
+width]).
 
 Both are uint8; class 0 is background, 1 .. 20 are kinds of thing, 255 is where one meets another. File:
-VOCtrainval_11-May-2012.tar under ``DATA_HOME/voc2012``; decoding its images needs PIL. In the stand-in things are discs and
-boxes with the colours and stripes of their class.
+VOCtrainval_11-May-2012.tar under ``DATA_HOME/voc2012``; decoding its images needs PIL. In the stand-in things are discs
+and boxes with the colours and stripes of their class.
 """
 
 import io
@@ -74,8 +75,8 @@ def _decoded(content):
     try:
         from PIL import Image
     except ImportError:
-        raise EnvironmentProblem("voc2012: decoding the images needs PIL, which is not installed: pip install pillow, or remove "
-                                 "the file to use synthetic images") from None
+        raise EnvironmentProblem("voc2012: decoding the images needs PIL, which is not installed: pip install pillow, "
+                                 "or remove the file to use synthetic images") from None
     with Image.open(io.BytesIO(content)) as image:
         return np.array(image)
 

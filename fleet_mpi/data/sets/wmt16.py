@@ -41,7 +41,8 @@ def get_dict(lang, dict_size, reverse=False):
     if lang not in _LANGUAGES:
         raise UsageError(f"wmt16: expected the language 'en' or 'de', got {lang!r}")
     if dict_size < len(translation.MARKS):
-        raise UsageError(f"wmt16: expected dictionaries of at least the {len(translation.MARKS)} marks, got {dict_size!r}")
+        raise UsageError(f"wmt16: expected dictionaries of at least the {len(translation.MARKS)} marks, got "
+                         f"{dict_size!r}")
     size = min(dict_size, _LANGUAGES[lang])
     found = translation.numbered([*translation.MARKS, *_counted(_path(), lang)][:size])
     return translation.turned(found) if reverse else found

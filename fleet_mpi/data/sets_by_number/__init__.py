@@ -1,6 +1,7 @@
-"""The data sets as 2.x has them: ``paddle.io.Dataset``s with samples by number, for ``paddle.vision`` and ``paddle.text``.
+"""The data sets as 2.x has them: ``paddle.io.Dataset``s with samples by number, for ``paddle.vision`` and
+``paddle.text``.
 
 Files, formats and stand-ins are those of ``fleet_mpi.data.sets``; what a sample looks like is decided here. Each can be
-pickled, as a ``DataLoader`` with worker processes needs it. ``download`` fetches nothing: with ``download=False`` a set that
-was given no file is refused, as in the original, and no stand-in takes its place.
+pickled, as a ``DataLoader`` with worker processes needs it. ``download`` fetches nothing: with ``download=False`` a set
+that was given no file is refused, as in the original, and no stand-in takes its place.
 """

@@ -23,7 +23,8 @@ class Cifar10(Pictures):
     def _read(self):
         """The samples of all members, these by name."""
         batches = sorted(cifar.batches(self.data_file, self.flag), key=lambda batch: batch[0])
-        return [(pixels.reshape(3, 32, 32).transpose(1, 2, 0), label) for _, samples in batches for pixels, label in samples]
+        return [(pixels.reshape(3, 32, 32).transpose(1, 2, 0), label) for _, samples in batches
+                for pixels, label in samples]
 
     def __getitem__(self, idx):
         pixels, label = self.data[idx]
@@ -43,7 +44,8 @@ class Cifar100(Cifar10):
 class Flowers(Pictures):
     """Flowers of 102 kinds; the class is int64 [1] from **1** to 102, as the original gives it.
 
-    The archive is read through once, when the first picture is asked for; its compressed pictures of this part are kept.
+    The archive is read through once, when the first picture is asked for; its compressed pictures of this part are
+    kept.
     """
 
     _flags = {"train": flowers.TRAIN_FLAG, "test": flowers.TEST_FLAG, "valid": flowers.VALID_FLAG}

@@ -22,7 +22,8 @@ class Samples(Dataset):
 def mode_of(dataset, mode, modes):
     """The mode in small letters, one of ``modes``."""
     if not isinstance(mode, str) or mode.lower() not in modes:
-        raise UsageError(f"{type(dataset).__name__}: expected the mode {', '.join(modes[:-1])} or {modes[-1]}, got {mode!r}")
+        raise UsageError(f"{type(dataset).__name__}: expected the mode {', '.join(modes[:-1])} or {modes[-1]}, got "
+                         f"{mode!r}")
     return mode.lower()
 
 
@@ -30,8 +31,8 @@ def files_of(dataset, download, paths):
     """A context in which the set reads the script's own files, {url: path or None}; see ``home.named``."""
     if not download and None in paths.values():
         raise UsageError(f"{type(dataset).__name__}: download=False, and not every file of the set was named: give the "
-                         "paths of your files, or leave download as it is (nothing is fetched; files are looked for under "
-                         "DATA_HOME)")
+                         "paths of your files, or leave download as it is (nothing is fetched; files are looked for "
+                         "under DATA_HOME)")
     return home.named(paths)
 
 
@@ -46,6 +47,6 @@ def paths_of(dataset, download, folder, files):
         found = {url: home.find(url, folder, md5) for url, (_, md5) in files.items()}
     missing = [url.rpartition("/")[2] for url, path in found.items() if path is None]
     if missing and any(given.values()):
-        raise UsageError(f"{type(dataset).__name__}: some files were named, but {' and '.join(missing)} neither named nor "
-                         f"found in {home.folder(folder)}")
+        raise UsageError(f"{type(dataset).__name__}: some files were named, but {' and '.join(missing)} neither named "
+                         f"nor found in {home.folder(folder)}")
     return None if missing else list(found.values())

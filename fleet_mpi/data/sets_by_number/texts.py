@@ -37,9 +37,11 @@ class Imdb(Samples):
 
 
 class Imikolov(Samples):
-    """Sentences as n-grams, a sample being ``window_size`` ids, or as sequences, (ids behind ``<s>``, ids before ``<e>``)."""
+    """Sentences as n-grams, a sample being ``window_size`` ids, or as sequences, (ids behind ``<s>``, ids before
+    ``<e>``)."""
 
-    def __init__(self, data_file=None, data_type="NGRAM", window_size=-1, mode="train", min_word_freq=50, download=True):
+    def __init__(self, data_file=None, data_type="NGRAM", window_size=-1, mode="train", min_word_freq=50,
+                 download=True):
         self.mode, self.data_file = mode_of(self, mode, ("train", "test")), data_file
         self.data_type = str(data_type).upper()
         if self.data_type not in ("NGRAM", "SEQ"):

@@ -7,7 +7,8 @@ from fleet_mpi.program.engine.memory_usage import memory_usage
 __getattr__ = _missing_name("paddle.fluid.contrib", globals(), {
     **{name: f"fleet_mpi.fluid.contrib.{name}" for name in (
         "decoder", "memory_usage_calc", "op_frequence", "optimizer", "reader")},
-    **dict.fromkeys(("InitState", "StateCell", "TrainingDecoder", "BeamSearchDecoder"), "fleet_mpi.fluid.contrib.decoder"),
+    **dict.fromkeys(("InitState", "StateCell", "TrainingDecoder", "BeamSearchDecoder"),
+                    "fleet_mpi.fluid.contrib.decoder"),
     "op_freq_statistic": "fleet_mpi.fluid.contrib.op_frequence",
     "distributed_batch_reader": "fleet_mpi.fluid.contrib.reader",
     **dict.fromkeys(("extend_with_decoupled_weight_decay", "summary"), "fleet_mpi.fluid.early_modules"),

@@ -1,4 +1,5 @@
-"""``fluid.contrib.slim`` and ``quantize``: smaller models by quantisation, pruning and distillation, known by name only."""
+"""``fluid.contrib.slim`` and ``quantize``: smaller models by quantisation, pruning and distillation, known by name
+only."""
 
 from fleet_mpi.errors import missing_name as _missing_name
 

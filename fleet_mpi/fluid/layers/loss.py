@@ -6,7 +6,8 @@ from fleet_mpi.program.layers.loss import (bpr_loss, cross_entropy, dice_loss, h
                                            sigmoid_cross_entropy_with_logits, smooth_l1, softmax_with_cross_entropy)
 from fleet_mpi.program.layers.math import square_error_cost
 
-_LATE = {**dict.fromkeys(("hsigmoid", "nce", "sampled_softmax_with_cross_entropy"), "fleet_mpi.program.layers.sampled_loss"),
+_LATE = {**dict.fromkeys(("hsigmoid", "nce", "sampled_softmax_with_cross_entropy"),
+                         "fleet_mpi.program.layers.sampled_loss"),
          **dict.fromkeys(("edit_distance", "warpctc"), "fleet_mpi.program.layers.sequence_labels"),
          **dict.fromkeys(("center_loss", "npair_loss", "teacher_student_sigmoid_loss"),
                          "fleet_mpi.program.layers.embedding_loss")}

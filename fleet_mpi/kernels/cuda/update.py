@@ -1,4 +1,5 @@
-"""The commonest optimizers for cupy's arrays, each as one pass over memory; same names, arguments and bits as ``update``.
+"""The commonest optimizers for cupy's arrays, each as one pass over memory; same names, arguments and bits as
+``update``.
 
 The other rules run on a device as their references do, one pass per operation.
 """

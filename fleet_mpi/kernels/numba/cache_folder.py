@@ -1,7 +1,8 @@
 """Where compiled kernels are kept when neither NUMBA_CACHE_DIR, nor the package, nor the home folder can be written to.
 
 Compiled code is run by whoever reads it, so the folder must be this user's alone. Ranks and later jobs of this user
-share one by its name; if that name is taken by somebody else, every process has its own, which ends with it. Knows no numba.
+share one by its name; if that name is taken by somebody else, every process has its own, which ends with it. Knows no
+numba.
 """
 
 import atexit

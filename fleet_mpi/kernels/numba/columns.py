@@ -1,9 +1,9 @@
 """Columns of a convolution: what each position of the weight meets, laid out as a matrix for BLAS.
 
-Row (channel, weight position), column (image, output row, output column). ``gather`` fills such a matrix
-from some images, ``scatter`` adds one back; ``which`` says (first image, end, group, first channel, end). A stretch of output rows is done at a time, so that the
-matrix stays in the cache. Rows of an image lie one after the other in memory; where the output is as
-wide as the image, many rows are moved as one long run, shifted, and its edges are set to zero.
+Row (channel, weight position), column (image, output row, output column). ``gather`` fills such a matrix from some
+images, ``scatter`` adds one back; ``which`` says (first image, end, group, first channel, end). A stretch of output
+rows is done at a time, so that the matrix stays in the cache. Rows of an image lie one after the other in memory; where
+the output is as wide as the image, many rows are moved as one long run, shifted, and its edges are set to zero.
 """
 
 from fleet_mpi.kernels.numba.compiling import compiled

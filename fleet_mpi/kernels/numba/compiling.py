@@ -58,7 +58,8 @@ class SharedFiles(IndexDataCacheFile):
         try:
             self._save(key, data)
         except OSError as error:
-            notices.once(("cache", error.errno), f"compiled kernels cannot be kept in {self._cache_path} ({error.strerror}): "
+            notices.once(("cache", error.errno),
+                         f"compiled kernels cannot be kept in {self._cache_path} ({error.strerror}): "
                                                  f"the next start compiles them again")
 
     def _save(self, key, data):

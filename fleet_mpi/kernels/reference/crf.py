@@ -53,7 +53,8 @@ def crf_cost_grad(emission_exps, transition_exps, alpha, labels, begins, ends, d
     dtransition.fill(0)
     for i, (begin, end) in enumerate(_pairs(begins, ends)):
         if end > begin:
-            _sequence_grad(emission_exps, transition_exps, alpha, labels, begin, end, dcost[i:i + 1], scratch, demission,
+            _sequence_grad(emission_exps, transition_exps, alpha, labels, begin, end, dcost[i:i + 1], scratch,
+                           demission,
                            dtransition)
 
 

@@ -4,7 +4,8 @@ from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers import manipulation as _manipulation
 from fleet_mpi.program.layers import math as _math
 from fleet_mpi.program.layers.activation import elu, gelu, relu, selu, sigmoid, silu, softsign, tanh
-from fleet_mpi.program.layers.functional_activation import (glu, hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu,
+from fleet_mpi.program.layers.functional_activation import (glu, hardshrink, hardsigmoid, hardswish, hardtanh,
+                                                            leaky_relu,
                                                             log_sigmoid, maxout, mish, prelu, relu6, softplus,
                                                             softshrink, swish, tanhshrink, thresholded_relu)
 from fleet_mpi.program.layers.functional_dropout import alpha_dropout, dropout, dropout2d, dropout3d

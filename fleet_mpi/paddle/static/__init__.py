@@ -34,4 +34,5 @@ __getattr__ = _missing_name("paddle.static", globals(), {
         "serialize_persistables", "serialize_program")},
     **{name: f"fleet_mpi.paddle.static.{name}" for name in ("amp", "io")}},
     {"xpu_places": "such devices are not built; take cpu_places or cuda_places",
-     "InputSpec": "it describes what eager models take, and there is no eager mode; declare inputs with paddle.static.data"})
+     "InputSpec": "it describes what eager models take, and there is no eager mode; declare inputs with "
+                  "paddle.static.data"})

@@ -16,7 +16,8 @@ from fleet_mpi.paddle.tensor.manipulation import (broadcast_to, cast, chunk, con
                                                   scatter_, scatter_nd, scatter_nd_add, shard_index, slice, split,
                                                   squeeze, squeeze_, stack, strided_slice, tile, transpose, unbind,
                                                   unique, unsqueeze, unsqueeze_, unstack)
-from fleet_mpi.paddle.tensor.math import (abs, acos, add, add_n, addcmul, addmm, asin, atan, broadcast_shape, ceil, clip,
+from fleet_mpi.paddle.tensor.math import (abs, acos, add, add_n, addcmul, addmm, asin, atan, broadcast_shape, ceil,
+                                          clip,
                                           conj, cos, cosh, cumsum, divide, erf, exp, floor, floor_divide, floor_mod,
                                           increment, inverse, isfinite, isinf, isnan, kron, log, log1p, log2, log10,
                                           logsumexp, max, maximum, mean, min, minimum, mod, multiplex, multiply, pow,

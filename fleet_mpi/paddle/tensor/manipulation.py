@@ -2,7 +2,8 @@
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.layers.functional_tensor import (broadcast_to, cast, chunk, concat, crop, gather_nd, reshape,
-                                                        reshape_, reverse, roll, scatter, scatter_, scatter_nd_add, split,
+                                                        reshape_, reverse, roll, scatter, scatter_, scatter_nd_add,
+                                                        split,
                                                         squeeze, squeeze_, stack, strided_slice, transpose, unbind,
                                                         unique, unsqueeze, unsqueeze_, unstack)
 from fleet_mpi.program.layers.manipulation import expand_as_v2 as expand_as

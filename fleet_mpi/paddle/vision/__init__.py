@@ -3,7 +3,8 @@
 from fleet_mpi.data.image_backend import get_image_backend, set_image_backend
 from fleet_mpi.errors import missing_name as _missing_name
 
-_MODELS = ("LeNet", "VGG", "ResNet", "MobileNetV1", "MobileNetV2", "vgg11", "vgg13", "vgg16", "vgg19", "resnet18", "resnet34",
+_MODELS = ("LeNet", "VGG", "ResNet", "MobileNetV1", "MobileNetV2", "vgg11", "vgg13", "vgg16", "vgg19", "resnet18",
+           "resnet34",
            "resnet50", "resnet101", "resnet152", "mobilenet_v1", "mobilenet_v2")
 
 __getattr__ = _missing_name("paddle.vision", globals(), {
@@ -11,5 +12,6 @@ __getattr__ = _missing_name("paddle.vision", globals(), {
     **{name: f"fleet_mpi.paddle.vision.{name}" for name in ("datasets", "image", "models", "ops", "transforms")},
     # 2.0 has these here as well.
     **dict.fromkeys(_MODELS, "fleet_mpi.paddle.vision.models"),
-    **dict.fromkeys(("MNIST", "FashionMNIST", "Flowers", "Cifar10", "Cifar100", "VOC2012", "DatasetFolder", "ImageFolder"),
+    **dict.fromkeys(("MNIST", "FashionMNIST", "Flowers", "Cifar10", "Cifar100", "VOC2012", "DatasetFolder",
+                     "ImageFolder"),
                     "fleet_mpi.paddle.vision.datasets")})

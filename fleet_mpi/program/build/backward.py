@@ -46,7 +46,8 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     """Add ops for the gradients of ``targets`` with respect to ``inputs``; None where none flows."""
     targets, inputs = as_list(targets), as_list(inputs)
     if not all(isinstance(one, Variable) for one in targets + inputs):
-        raise ProgramError(f"gradients: expected variables as targets and inputs, got {targets!r:.80} and {inputs!r:.80}")
+        raise ProgramError(f"gradients: expected variables as targets and inputs, got {targets!r:.80} and "
+                           f"{inputs!r:.80}")
     given = as_list(target_gradients) if target_gradients is not None else [None] * len(targets)
     block = targets[0].block.program.global_block()
     walk = Walk(block, no_grad_set, sources={one.name for one in inputs})
@@ -105,7 +106,8 @@ class Walk:
         self.copies.insert()
 
     def _go_over_body(self, path):
-        """As ``go``, in a body, whose variables may have a gradient from the turn after it: whoever writes one ends it."""
+        """As ``go``, in a body, whose variables may have a gradient from the turn after it: whoever writes one ends
+        it."""
         on_path = {id(op) for op in path}
         for op in reversed(self.forward.ops):
             if id(op) in on_path:

@@ -1,4 +1,5 @@
-"""Feed and fetch ops of a program for inference, as ``fluid.io.prepend_feed_ops`` and ``append_fetch_ops`` make them."""
+"""Feed and fetch ops of a program for inference, as ``fluid.io.prepend_feed_ops`` and ``append_fetch_ops`` make
+them."""
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.graph.types import VarType
@@ -12,8 +13,8 @@ def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name="fee
     holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
     for column, name in enumerate(feed_target_names):
         if not block.has_var(name):
-            raise UsageError(f"prepend_feed_ops: the program has no variable {name!r} to feed; is it part of what leads to "
-                             f"the targets?")
+            raise UsageError(f"prepend_feed_ops: the program has no variable {name!r} to feed; is it part of what "
+                             f"leads to the targets?")
         block._insert_op(column, "feed", {"X": [holder]}, {"Out": [block.var(name)]}, {"col": column})
 
 

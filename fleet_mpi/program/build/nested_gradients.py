@@ -1,14 +1,14 @@
 """Backward through a body that runs any number of times: not at all, once (a branch), or again and again (a loop).
 
 Every body has one gradient block. It takes the gradients of what the body left behind (its *carried* variables, which
-lie around it), and gives, for one turn, the gradients of what they were before and of what the body only read. The
-op that runs it goes over the turns from the last to the first: gradients of carried variables are handed from turn to turn,
-those of variables that were only read, parameters above all, are added up. A carried variable of a body that did not run
-hands its gradient on unchanged. Gradients of tensor arrays are lists that all blocks share, changed in place.
+lie around it), and gives, for one turn, the gradients of what they were before and of what the body only read. The op
+that runs it goes over the turns from the last to the first: gradients of carried variables are handed from turn to
+turn, those of variables that were only read, parameters above all, are added up. A carried variable of a body that did
+not run hands its gradient on unchanged. Gradients of tensor arrays are lists that all blocks share, changed in place.
 
-What is kept of each turn, for the gradient block to read, is named here (``kept``): only variables of the body itself and
-of branches within it. A variable around the body never has to be kept: value_copies.py puts what it held into the body.
-How it runs: program/ops/nested_gradients.py.
+What is kept of each turn, for the gradient block to read, is named here (``kept``): only variables of the body itself
+and of branches within it. A variable around the body never has to be kept: value_copies.py puts what it held into the
+body. How it runs: program/ops/nested_gradients.py.
 """
 
 from fleet_mpi.program.build.backward import Walk

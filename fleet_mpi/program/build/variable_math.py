@@ -155,7 +155,8 @@ def truth(self):
     """Of ``a == b`` whether a is b; else True. Of ``a < b`` that is said once: it has no value yet."""
     known = self.__dict__.get("_truth", True)
     if known is None:
-        notices.once("truth of a comparison", f"the comparison {self.name!r} has no value while the program is built, so "
+        notices.once("truth of a comparison",
+                     f"the comparison {self.name!r} has no value while the program is built, so "
                      f"a Python `if` or `while` takes it for True: use layers.cond, layers.Switch or layers.While")
     return known is not False
 

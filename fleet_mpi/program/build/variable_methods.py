@@ -1,4 +1,5 @@
-"""Methods of variables: ``x.reshape([0, -1])``, ``x.sum(axis=1)`` are the layers of 2.x with ``x`` as their first argument.
+"""Methods of variables: ``x.reshape([0, -1])``, ``x.sum(axis=1)`` are the layers of 2.x with ``x`` as their first
+argument.
 
 Importing this module gives them to Variable; the layers are imported when one is called.
 """
@@ -17,8 +18,8 @@ METHODS = {
     "manipulation": "expand_as_v2:expand_as expand_to:expand flatten_contiguous_range:flatten flip gather_axis:gather "
                     "gather_nd strided_slice tile topk_along:topk",
     "math": "bmm dot matmul_v2:matmul scale",
-    "activation": "abs acos asin atan ceil cos cosh erf exp floor log log1p log2 log10 reciprocal round rsqrt sigmoid sign sin sinh "
-                  "sqrt square stanh tan tanh",
+    "activation": "abs acos asin atan ceil cos cosh erf exp floor log log1p log2 log10 reciprocal round rsqrt sigmoid "
+                  "sign sin sinh sqrt square stanh tan tanh",
     "comparison": "equal_all logical_and logical_not logical_or logical_xor each_isfinite:isfinite each_isinf:isinf "
                   "each_isnan:isnan",
     "linear_algebra": "cholesky cross dist inverse kron mv trace",

@@ -1,7 +1,7 @@
 """WeightNormParamAttr: a weight as a length times a direction, w = g v / ||v||, so that both are trained apart.
 
-``<name>_v`` has the weight's shape and initializer, ``<name>_g`` the norms over all dimensions but one; the weight itself
-is computed by the program.
+``<name>_v`` has the weight's shape and initializer, ``<name>_g`` the norms over all dimensions but one; the weight
+itself is computed by the program.
 """
 
 from fleet_mpi.errors import UsageError
@@ -17,18 +17,21 @@ class WeightNormParamAttr(ParamAttr):
 
     def __init__(self, dim=None, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
                  gradient_clip=None, do_model_average=False, need_clip=True):
-        super().__init__(name, initializer, learning_rate, regularizer, trainable, gradient_clip, do_model_average, need_clip)
+        super().__init__(name, initializer, learning_rate, regularizer, trainable, gradient_clip, do_model_average,
+                         need_clip)
         self.dim = dim
 
     def make(self, helper, shape, dtype, is_bias, default_initializer):
         """The weight, as a variable of the main program; its two parameters in both programs."""
         if self.dim is not None and not -len(shape) <= self.dim < len(shape):
-            raise UsageError(f"WeightNormParamAttr: dim {self.dim} is none of the {len(shape)} dimensions of {self.name!r}")
+            raise UsageError(f"WeightNormParamAttr: dim {self.dim} is none of the {len(shape)} dimensions of "
+                             f"{self.name!r}")
         kept = None if self.dim is None else self.dim % len(shape)
         lengths = [size if number == kept else 1 for number, size in enumerate(shape)]
         startup, main = helper.startup_program.global_block(), helper.main_program.global_block()
         if self.name + "_v" not in startup.vars:
-            first = self._enter(startup, "_v", shape, dtype, self.initializer or default_for(is_bias, default_initializer))
+            first = self._enter(startup, "_v", shape, dtype,
+                                self.initializer or default_for(is_bias, default_initializer))
             _norm(startup, first, kept, out=self._enter(startup, "_g", lengths, dtype))
         v, g = self._enter(main, "_v", shape, dtype), self._enter(main, "_g", lengths, dtype)
         scale = _op(helper.block, "elementwise_div", {"X": [g], "Y": [_norm(helper.block, v, kept)]}, {"axis": -1})

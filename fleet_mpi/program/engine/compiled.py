@@ -62,7 +62,8 @@ class BuildStrategy(Options):
         use_hierarchical_allreduce=False, hierarchical_allreduce_inter_nranks=0, async_mode=False,
         mkldnn_enabled_op_types=set(), is_distribution=False)
     _finalize_strategy_and_create_passes = not_built(
-        "BuildStrategy._finalize_strategy_and_create_passes", "programs are not changed by passes; batches are merged by "
+        "BuildStrategy._finalize_strategy_and_create_passes",
+        "programs are not changed by passes; batches are merged by "
         "fluid.optimizer.GradientMergeOptimizer")
 
 

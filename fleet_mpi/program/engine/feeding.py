@@ -21,8 +21,8 @@ def as_feed(feed, program):
     if isinstance(feed, (list, tuple)) and all(isinstance(one, dict) for one in feed):
         feed = _from_places(feed)
     if not isinstance(feed, dict):
-        raise UsageError(f"feed: expected a dictionary {{name: value}}, or the list of dictionaries that a loader yields, "
-                         f"got {type(feed).__name__}; {_what_it_reads(program)}")
+        raise UsageError(f"feed: expected a dictionary {{name: value}}, or the list of dictionaries that a loader "
+                         f"yields, got {type(feed).__name__}; {_what_it_reads(program)}")
     block = program.global_block()
     return {name: as_array(value, block.vars.get(name)) for name, value in feed.items()}
 
@@ -125,8 +125,8 @@ def feed_meta(var, value):
 def _check_shape(var, shape):
     """A shape binds only where ``fluid.data`` declared it.
 
-    With ``layers.data`` models are built for the longest sentence and fed with shorter ones, or with arrays that lack the
-    dimension of the batch: the ops decide (see ``shape_remark``).
+    With ``layers.data`` models are built for the longest sentence and fed with shorter ones, or with arrays that lack
+    the dimension of the batch: the ops decide (see ``shape_remark``).
     """
     want = var.shape
     fits = len(want) == len(shape) and all(w in (-1, got) for w, got in zip(want, shape))

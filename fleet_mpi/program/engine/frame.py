@@ -17,7 +17,8 @@ SPREAD, LARGEST = 0x9E3779B97F4A7C15, 2 ** 63 - 1
 class Clock:
     """How many runs a program has behind it, and on which worker: what random ops draw from.
 
-    ``turn`` tells the turns of loops from each other, 0 outside of all; ``process_worker`` is this process's number among the workers, once it has joined a job.
+    ``turn`` tells the turns of loops from each other, 0 outside of all; ``process_worker`` is this process's number
+    among the workers, once it has joined a job.
     """
 
     __slots__ = ("step", "worker", "turn")
@@ -142,8 +143,8 @@ class Frame:
             self.values[name] = array
         elif holder is not None and holder.value is not None:
             if isinstance(holder.value, arrays.DistantTable) and not _reads_by_rows(op, name):
-                raise NotBuilt(f"{op} reads all of {name!r}, a table whose rows the servers keep: that is not built; only "
-                               f"lookups, nce and hsigmoid are")
+                raise NotBuilt(f"{op} reads all of {name!r}, a table whose rows the servers keep: that is not built; "
+                               f"only lookups, nce and hsigmoid are")
             self.metas[name] = _meta_of_value(holder.value)
             self.values[name] = holder.value
         else:

@@ -1,4 +1,5 @@
-"""Seeds: from a program's seed, an op's output name and the run count to random numbers; and how these go on elsewhere."""
+"""Seeds: from a program's seed, an op's output name and the run count to random numbers; and how these go on
+elsewhere."""
 
 import functools
 import hashlib
@@ -52,7 +53,8 @@ def runs_of(program, scope):
 
 
 def resume(program, scope, runs, seed=0):
-    """Let a program draw on in a scope as after so many runs of a job that had this seed (0: the program has its own)."""
+    """Let a program draw on in a scope as after so many runs of a job that had this seed (0: the program has its
+    own)."""
     program._runs_before[scope] = runs
     for made in program._compiled:
         if made.scope is scope:

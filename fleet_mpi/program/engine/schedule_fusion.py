@@ -1,7 +1,8 @@
-"""Which ops of a plan are a learning-rate schedule's: each unbroken run of them becomes one op. Programs stay as written.
+"""Which ops of a plan are a learning-rate schedule's: each unbroken run of them becomes one op. Programs stay as
+written.
 
-Only ops that ``program/build/schedules.py`` made are taken, known by their name scope: those that a script writes itself keep
-the float32 arithmetic of their ops. What the one op computes is in ``ops/schedules.py``.
+Only ops that ``program/build/schedules.py`` made are taken, known by their name scope: those that a script writes
+itself keep the float32 arithmetic of their ops. What the one op computes is in ``ops/schedules.py``.
 """
 
 from fleet_mpi.program.graph.operator import SCOPE, Operator
@@ -49,7 +50,8 @@ def _fused(run, wanted):
     for op in run:
         is_conditional = op.type == "conditional_block"
         # What a body may leave as it was is read, so that it is known in either case.
-        for name in [*op.input_arg_names, *outside_names(block.program, op), *(op.output("Out") if is_conditional else ())]:
+        for name in [*op.input_arg_names, *outside_names(block.program, op),
+                     *(op.output("Out") if is_conditional else ())]:
             if name not in made:
                 reads[name] = None
         for name in op.output("Out"):

@@ -77,9 +77,9 @@ class Tensor:
 
     def _refuse_a_distant_one(self):
         if self._holder is not None and isinstance(self._holder.value, arrays.DistantTable):
-            raise UsageError(f"{self._holder.name!r} is a table of {self._holder.value.shape[0]} rows that the servers keep: a "
-                             f"worker neither sets nor reads it as a whole; load it with init_server(folder), save it with "
-                             f"save_persistables")
+            raise UsageError(f"{self._holder.name!r} is a table of {self._holder.value.shape[0]} rows that the servers "
+                             f"keep: a worker neither sets nor reads it as a whole; load it with init_server(folder), "
+                             f"save it with save_persistables")
 
     def _needed(self):
         self._refuse_a_distant_one()
@@ -107,7 +107,8 @@ def create_lod_tensor(data, recursive_seq_lens, place=None):
 def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high):
     """A Tensor of whole numbers from ``low`` to ``high``, both included, drawn by numpy; a row has ``base_shape``."""
     rows = sum(recursive_seq_lens[-1])
-    return create_lod_tensor(np.random.randint(low, high + 1, [rows, *base_shape]).astype("int64"), recursive_seq_lens, place)
+    return create_lod_tensor(np.random.randint(low, high + 1, [rows, *base_shape]).astype("int64"), recursive_seq_lens,
+                             place)
 
 
 def as_numpy(tensor):
@@ -115,7 +116,8 @@ def as_numpy(tensor):
     if isinstance(tensor, (list, tuple)):
         return [as_numpy(one) for one in tensor]
     if isinstance(tensor, Tensor) and tensor.lod_offsets:
-        raise UsageError("as_numpy: this tensor holds sequences of different lengths; numpy.array(tensor) gives all rows")
+        raise UsageError("as_numpy: this tensor holds sequences of different lengths; numpy.array(tensor) gives all "
+                         "rows")
     return np.array(tensor)
 
 
@@ -207,7 +209,8 @@ def value_of(name, scope=None, return_numpy=True):
     """The value that a variable has in a scope (the global one), as an array or a Tensor."""
     holder = (scope or global_scope()).find_var(name)
     if holder is None or holder.tensor.array is None:
-        raise UsageError(f"_fetch_var: {name!r} has no value in this scope; only persistable variables keep theirs after a run")
+        raise UsageError(f"_fetch_var: {name!r} has no value in this scope; only persistable variables keep theirs "
+                         f"after a run")
     return as_numpy(holder.tensor) if return_numpy else holder.tensor
 
 

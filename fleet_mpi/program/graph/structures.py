@@ -1,4 +1,5 @@
-"""Nested structures of variables: lists, tuples, named tuples and dictionaries, as cells and decoders hand states on."""
+"""Nested structures of variables: lists, tuples, named tuples and dictionaries, as cells and decoders hand states
+on."""
 
 from fleet_mpi.errors import UsageError
 

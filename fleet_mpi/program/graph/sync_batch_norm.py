@@ -1,4 +1,5 @@
-"""Batch norm by the statistics of all workers' batches: the same ops under another name, which collective training knows.
+"""Batch norm by the statistics of all workers' batches: the same ops under another name, which collective training
+knows.
 
 Changes programs in place.
 """

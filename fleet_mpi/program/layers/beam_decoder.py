@@ -18,7 +18,8 @@ NEVER = -1e9
 
 
 class BeamSearchDecoder(Decoder):
-    """The ``beam_size`` best sentences of each source; ``cell`` gives scores, through ``output_fn`` where it is given."""
+    """The ``beam_size`` best sentences of each source; ``cell`` gives scores, through ``output_fn`` where it is
+    given."""
 
     OutputWrapper = namedtuple("OutputWrapper", ("scores", "predicted_ids", "parent_ids"))
     StateWrapper = namedtuple("StateWrapper", ("cell_states", "log_probs", "finished", "lengths"))

@@ -124,8 +124,8 @@ class BeamSearchDecoder(_Decoder):
         decoder.decode()
         sentence_ids, sentence_scores = decoder()
 
-    ``decode`` may be overridden by a step of one's own. ``input_var_dict`` are step inputs of the cell that stay as they are
-    but for the beams; the word is what all other inputs get.
+    ``decode`` may be overridden by a step of one's own. ``input_var_dict`` are step inputs of the cell that stay as
+    they are but for the beams; the word is what all other inputs get.
     """
 
     def __init__(self, state_cell, init_ids, init_scores, target_dict_dim, word_dim, input_var_dict=None, topk_size=50,

@@ -16,7 +16,8 @@ def data(name, shape, append_batch_size=True, dtype="float32", lod_level=0, type
 
 def static_data(name, shape, dtype="float32", lod_level=0):
     """A variable to feed, in just this shape (None or -1: any size); ``fluid.data`` and ``paddle.static.data``."""
-    return _declare(name, _sizes(name, shape), dtype or "float32", lod_level, VarType.LOD_TENSOR, True, need_check_feed=True)
+    return _declare(name, _sizes(name, shape), dtype or "float32", lod_level, VarType.LOD_TENSOR, True,
+                    need_check_feed=True)
 
 
 def _sizes(name, shape):

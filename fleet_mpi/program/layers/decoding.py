@@ -17,7 +17,8 @@ from fleet_mpi.program.layers.sampled_loss import sampling_id
 from fleet_mpi.program.layers.tensor import assign, fill_constant, zeros_like
 from fleet_mpi.program.layers.tensor_array import array_write, create_array, tensor_array_to_tensor
 
-__all__ = ["Decoder", "BasicDecoder", "DecodeHelper", "TrainingHelper", "GreedyEmbeddingHelper", "SampleEmbeddingHelper",
+__all__ = ["Decoder", "BasicDecoder", "DecodeHelper", "TrainingHelper", "GreedyEmbeddingHelper",
+           "SampleEmbeddingHelper",
            "dynamic_decode", "gather_tree"]
 
 
@@ -42,7 +43,8 @@ class Decoder:
         return False
 
 
-def dynamic_decode(decoder, inits=None, max_step_num=None, output_time_major=False, impute_finished=False, is_test=False,
+def dynamic_decode(decoder, inits=None, max_step_num=None, output_time_major=False, impute_finished=False,
+                   is_test=False,
                    return_length=False, **kwargs):
     """(outputs of all steps, last states), with ``return_length`` the lengths too.
 

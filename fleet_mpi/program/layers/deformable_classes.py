@@ -8,7 +8,8 @@ from fleet_mpi.program.layers.nn import per_dimension
 from fleet_mpi.program.layers.single_op import single_op
 
 
-def deform_conv2d(x, offset, weight, bias=None, stride=1, padding=0, dilation=1, deformable_groups=1, groups=1, mask=None,
+def deform_conv2d(x, offset, weight, bias=None, stride=1, padding=0, dilation=1, deformable_groups=1, groups=1,
+                  mask=None,
                   name=None):
     """A convolution that reads where ``offset`` says, with the weights of ``mask`` where there is one."""
     windows = {f"{what}s": per_dimension(given, 2, f"deform_conv2d: {what}") for what, given in (

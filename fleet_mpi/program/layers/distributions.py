@@ -153,7 +153,8 @@ class Categorical(Distribution):
 
     def _at(self, table, value):
         if len(self.logits.shape) == 1:
-            return manipulation.reshape(manipulation.gather(table, manipulation.reshape(value, [-1])), list(value.shape))
+            return manipulation.reshape(manipulation.gather(table, manipulation.reshape(value, [-1])),
+                                        list(value.shape))
         marks = manipulation.one_hot_v2(value, self.logits.shape[-1])
         return reduction.reduce_sum(elementwise_mul(marks, table), -1)
 
@@ -170,7 +171,8 @@ class Categorical(Distribution):
 
 
 class WeighedCategorical(Categorical):
-    """2.x: as the original does, ``probs`` and ``log_prob`` take the logits for weights; all else takes their softmax."""
+    """2.x: as the original does, ``probs`` and ``log_prob`` take the logits for weights; all else takes their
+    softmax."""
 
     def probs(self, value):
         """A class's share of the weights."""

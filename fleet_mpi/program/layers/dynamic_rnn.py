@@ -27,8 +27,8 @@ def around(block):
 def require_outside(body, var, who):
     """Raise where a variable that is needed before the first step is made at every step."""
     if var.name in body.vars:
-        raise UsageError(f"{who}: expected a variable from outside of the block, got {var.name!r}, which each step makes "
-                         f"anew: make it before the block")
+        raise UsageError(f"{who}: expected a variable from outside of the block, got {var.name!r}, which each step "
+                         f"makes anew: make it before the block")
 
 
 class DynamicRNN:
@@ -69,7 +69,8 @@ class DynamicRNN:
 
     def _next_step(self):
         if self.table is None:
-            raise UsageError("DynamicRNN: expected a step_input in its block, got none: it says how many steps there are")
+            raise UsageError("DynamicRNN: expected a step_input in its block, got none: it says how many steps there "
+                             "are")
         increment(self.step)
         for array, new in self.links:
             array_write(new, self.step, array)

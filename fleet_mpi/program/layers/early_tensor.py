@@ -30,7 +30,8 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
 
 def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, name=None):
     """Whole numbers from ``low`` (or 0) up to, but not including, ``high`` (or ``low``)."""
-    return _written(tensor.randint(low, high, [1] if shape is None else shape, dtype or "int64", name), out, stop_gradient)
+    return _written(tensor.randint(low, high, [1] if shape is None else shape, dtype or "int64", name), out,
+                    stop_gradient)
 
 
 def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):

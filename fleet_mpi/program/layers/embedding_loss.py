@@ -16,7 +16,8 @@ SHARE = 0.25  # of the penalty on lengths in npair_loss, as in the original
 
 
 def center_loss(input, label, num_classes, alpha, param_attr, update_center=True):
-    """Half the squared distance of each row from its class's center, [rows, 1]; centers follow at the rate ``alpha``."""
+    """Half the squared distance of each row from its class's center, [rows, 1]; centers follow at the rate
+    ``alpha``."""
     helper = LayerHelper("center_loss", input=input, param_attr=param_attr)
     centers = helper.create_parameter(helper.param_attr, [num_classes, input.shape[1]], input.dtype)
     centers.stop_gradient, centers.trainable = True, False

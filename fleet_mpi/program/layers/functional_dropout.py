@@ -1,4 +1,5 @@
-"""Dropout under its 2.x names (``paddle.nn.functional``): of elements, of whole channels, towards selu's lowest value."""
+"""Dropout under its 2.x names (``paddle.nn.functional``): of elements, of whole channels, towards selu's lowest
+value."""
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.layers import manipulation, nn
@@ -39,8 +40,8 @@ def dropout3d(x, p=0.5, training=True, data_format="NCDHW", name=None):
 
 def _of_channels(layer, x, p, training, data_format, known, name):
     if data_format not in known or len(x.shape) != len(known[0]):
-        raise UsageError(f"{layer}: expected x of {len(known[0])} dimensions, {known[0]} or {known[1]}, got {x.shape} and "
-                         f"{data_format!r}")
+        raise UsageError(f"{layer}: expected x of {len(known[0])} dimensions, {known[0]} or {known[1]}, got {x.shape} "
+                         f"and {data_format!r}")
     return dropout(x, p, [0, data_format.index("C")], training, name=name)
 
 

@@ -35,8 +35,8 @@ def _sizes(x, size, scale_factor, data_format):
         return list(size) if isinstance(size, (list, tuple)) else [size] * len(old)
     factors = list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(old)
     if len(factors) != len(old) or -1 in old or None in factors:
-        raise UsageError(f"interpolate: expected size, or {len(old)} factors and a known size of {x.name!r} {x.shape}, got "
-                         f"scale_factor {scale_factor!r}")
+        raise UsageError(f"interpolate: expected size, or {len(old)} factors and a known size of {x.name!r} {x.shape}, "
+                         f"got scale_factor {scale_factor!r}")
     return [int(one * factor) for one, factor in zip(old, factors)]
 
 
@@ -64,8 +64,8 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
     if mode == "constant":
         return manipulation.pad(x, pad if len(pad) == 2 * rank else _in_order(x, pad, data_format), value, name)
     if mode not in ("reflect", "replicate", "circular") or rank not in (3, 4, 5) or len(pad) != 2 * (rank - 2):
-        raise UsageError(f"pad: expected mode constant, reflect, replicate or circular and {max(2 * (rank - 2), 0)} numbers "
-                         f"for {x.shape}, got {mode!r} and {pad}")
+        raise UsageError(f"pad: expected mode constant, reflect, replicate or circular and {max(2 * (rank - 2), 0)} "
+                         f"numbers for {x.shape}, got {mode!r} and {pad}")
     last, flat = data_format.endswith("C"), rank < 5 and mode != "circular"
     missing = [1 if last else 2] * ((4 if flat else 5) - rank)
     for axis in missing:
@@ -87,7 +87,8 @@ def _in_order(x, pad, data_format):
     rank, count = len(x.shape), len(pad) // 2
     first = 1 if data_format.endswith("C") else 2
     if len(pad) % 2 or count > rank - 2:
-        raise UsageError(f"pad: expected pairs for the {rank - 2} spatial dimensions of {x.shape}, or for all, got {pad}")
+        raise UsageError(f"pad: expected pairs for the {rank - 2} spatial dimensions of {x.shape}, or for all, got "
+                         f"{pad}")
     full = [0] * (2 * rank)
     for i in range(count):
         axis = first + rank - 3 - i

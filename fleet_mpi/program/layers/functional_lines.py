@@ -14,7 +14,8 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data
     return squeeze(made, [axis])
 
 
-def conv1d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, output_size=None,
+def conv1d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1,
+                     output_size=None,
                      data_format="NCL", name=None):
     """The transpose of conv1d; ``weight`` is [channels, filters / groups, length]."""
     axis = 1 if _is_last(data_format) else 2

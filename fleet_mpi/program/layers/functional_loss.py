@@ -94,7 +94,8 @@ def nll_loss(input, label, weight=None, ignore_index=-100, reduction="mean", nam
 
 def hsigmoid_loss(input, label, num_classes, weight, bias=None, path_table=None, path_code=None, is_sparse=False,
                   name=None):
-    """The cost of the decisions on the way to the label in a binary tree of classes, [rows, 1]; see fluid's hsigmoid."""
+    """The cost of the decisions on the way to the label in a binary tree of classes, [rows, 1]; see fluid's
+    hsigmoid."""
     return single_op("hierarchical_sigmoid", {"X": input, "W": weight, "Label": label, "PathTable": path_table,
                                               "PathCode": path_code, "Bias": bias},
                      {"num_classes": int(num_classes), "is_sparse": is_sparse, "remote_prefetch": bool(is_sparse)},
@@ -111,7 +112,8 @@ def sigmoid_focal_loss(logit, label, normalizer=None, alpha=0.25, gamma=2.0, red
                         single_op("scale", {"X": _product(guess, label)}, {"scale": 2.0}))
     share = single_op("scale", {"X": label}, {"scale": 2.0 * alpha - 1.0, "bias": 1.0 - alpha})
     loss = _product(_product(share, single_op("pow", {"X": wrong}, {"factor": float(gamma)})), entropy)
-    return _reduced(loss if normalizer is None else single_op("elementwise_div", {"X": loss, "Y": normalizer}), reduction)
+    return _reduced(loss if normalizer is None else single_op("elementwise_div", {"X": loss, "Y": normalizer}),
+                    reduction)
 
 
 def _check(reduction, layer):

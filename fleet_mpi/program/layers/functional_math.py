@@ -1,4 +1,5 @@
-"""Arithmetic and questions with the argument lists of 2.x (``paddle.tensor``): ``x``, ``axis``, ``keepdim``, ``name``."""
+"""Arithmetic and questions with the argument lists of 2.x (``paddle.tensor``): ``x``, ``axis``, ``keepdim``,
+``name``."""
 
 import math as numbers
 
@@ -174,8 +175,8 @@ def _count(x, axis):
     axes = range(len(x.shape)) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
     sizes = [x.shape[one] for one in axes]
     if -1 in sizes:
-        raise UsageError(f"var: the sizes of {x.name!r} {x.shape} along {list(axes)} must be known; unbiased=False asks "
-                         f"for none")
+        raise UsageError(f"var: the sizes of {x.name!r} {x.shape} along {list(axes)} must be known; unbiased=False "
+                         f"asks for none")
     return numbers.prod(sizes)
 
 
@@ -196,7 +197,8 @@ def norm(x, p="fro", axis=None, keepdim=False, name=None):
     if numbers.isinf(p):
         return (reduction.reduce_max if p > 0 else reduction.reduce_min)(sizes, axes, keepdim, name)
     if p == 0:
-        return reduction.reduce_sum(math.cast(comparison.not_equal(x, tensor.zeros_like(x)), x.dtype), axes, keepdim, name)
+        return reduction.reduce_sum(math.cast(comparison.not_equal(x, tensor.zeros_like(x)), x.dtype), axes, keepdim,
+                                    name)
     total = reduction.reduce_sum(activation.square(x) if p == 2 else math.pow(sizes, p), axes, keepdim)
     return activation.sqrt(total, name) if p == 2 else math.pow(total, 1.0 / p, name)
 

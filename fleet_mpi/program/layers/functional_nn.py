@@ -38,7 +38,8 @@ def transposed(type, rank, x, weight, bias, stride, padding, output_padding, gro
         attrs["output_size"] = nn.per_dimension(output_size, rank, f"{type}: output_size")
     if any(extra):
         attrs["output_padding"] = extra
-    return _with_bias(single_op(type, {"Input": x, "Filter": weight}, attrs, out="Output", name=name), bias, data_format)
+    return _with_bias(single_op(type, {"Input": x, "Filter": weight}, attrs, out="Output", name=name), bias,
+                      data_format)
 
 
 def _with_bias(out, bias, data_format):
@@ -96,7 +97,8 @@ def divided(means, kernel_size, rank, divisor):
 
 def adaptive_avg_pool2d(x, output_size, data_format="NCHW", name=None):
     """The mean of ``output_size`` windows that cover the data evenly."""
-    return nn.adaptive_pool2d(x, window_counts(x, output_size, 2, data_format), "avg", name=name, data_format=data_format)
+    return nn.adaptive_pool2d(x, window_counts(x, output_size, 2, data_format), "avg", name=name,
+                              data_format=data_format)
 
 
 def window_counts(x, output_size, rank, data_format):

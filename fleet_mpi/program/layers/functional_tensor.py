@@ -1,4 +1,5 @@
-"""Shapes, parts and places of variables with the argument lists of 2.x (``paddle.tensor``): ``x``, ``axis``, ``keepdim``."""
+"""Shapes, parts and places of variables with the argument lists of 2.x (``paddle.tensor``): ``x``, ``axis``,
+``keepdim``."""
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.graph.variable import Variable

@@ -38,6 +38,7 @@ def adaptive_avg_pool3d(x, output_size, data_format="NCDHW", name=None):
 
 
 def adaptive_max_pool3d(x, output_size, return_mask=False, name=None):
-    """The maximum of ``output_size`` windows that cover the data evenly; ``return_mask``: its place in the volume too."""
+    """The maximum of ``output_size`` windows that cover the data evenly; ``return_mask``: its place in the volume
+    too."""
     return nn.adaptive_pool3d(x, functional_nn.window_counts(x, output_size, 3, "NCDHW"), "max",
                               require_index=return_mask, name=name)

@@ -100,7 +100,8 @@ class _InstanceNormBase(Layer):
 
     def forward(self, input):
         """Channel by channel."""
-        return functional_images.instance_norm(input, weight=self.scale, bias=self.bias, eps=self._epsilon, name=self._name)
+        return functional_images.instance_norm(input, weight=self.scale, bias=self.bias, eps=self._epsilon,
+                                               name=self._name)
 
 
 class InstanceNorm1D(_InstanceNormBase):

@@ -119,7 +119,8 @@ def _size_of(helper, input, out_shape, scale, actual_shape):
         return {}, {"scale": float(scale)}
     inputs, sizes = sizes_given(helper, out_shape, "OutSize", "SizeTensor")
     if len(sizes) != len(input.shape) - 2:
-        raise UsageError(f"image_resize: expected {len(input.shape) - 2} sizes for {input.name!r} {input.shape}, got {sizes}")
+        raise UsageError(f"image_resize: expected {len(input.shape) - 2} sizes for {input.name!r} {input.shape}, got "
+                         f"{sizes}")
     return inputs, dict(zip(("out_d", "out_h", "out_w")[-len(sizes):], sizes))
 
 
@@ -132,7 +133,8 @@ def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=N
 def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True, align_mode=1,
                      data_format="NCDHW"):
     """Volumes of another size by linear interpolation."""
-    return image_resize(input, out_shape, scale, name, "TRILINEAR", actual_shape, align_corners, align_mode, data_format)
+    return image_resize(input, out_shape, scale, name, "TRILINEAR", actual_shape, align_corners, align_mode,
+                        data_format)
 
 
 def resize_linear(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True, align_mode=1,
@@ -159,7 +161,8 @@ def image_resize_short(input, out_short_len, resample="BILINEAR"):
 
 
 def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None,
-                    deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True, name=None):
+                    deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True,
+                    name=None):
     """A convolution that reads where ``offset`` says, with the weights of ``mask`` (``modulated``), plus a bias."""
     helper = LayerHelper("deformable_conv", param_attr=param_attr, bias_attr=bias_attr, name=name)
     channels, groups = helper.require(input, "input").shape[1], groups or 1
@@ -185,6 +188,7 @@ def deform_conv2d(x, offset, mask, num_filters, filter_size, stride=1, padding=0
 
 
 def similarity_focus(input, axis, indexes, name=None):
-    """1 at the places of the largest elements, no two in one row or column, of the slices ``indexes`` along ``axis``."""
+    """1 at the places of the largest elements, no two in one row or column, of the slices ``indexes`` along
+    ``axis``."""
     return single_op("similarity_focus", {"X": input}, {"axis": axis, "indexes": [int(one) for one in indexes]},
                      name=name)

@@ -36,7 +36,8 @@ def cholesky(x, upper=False, name=None):
 
 def trace(x, offset=0, axis1=0, axis2=1, name=None):
     """The sum of a diagonal; of more than two dimensions, one for each matrix."""
-    return single_op("trace", {"Input": x}, {"offset": int(offset), "axis1": int(axis1), "axis2": int(axis2)}, name=name)
+    return single_op("trace", {"Input": x}, {"offset": int(offset), "axis1": int(axis1), "axis2": int(axis2)},
+                     name=name)
 
 
 def diag(x, offset=0, padding_value=0, name=None):

@@ -50,7 +50,8 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
     helper = LayerHelper("spectral_norm", name=name)
     rows = helper.require(weight, "weight").shape[dim]
     sizes = [rows], [math.prod(weight.shape) // rows]
-    u, v = (helper.create_parameter(ParamAttr(trainable=False), size, weight.dtype, default_initializer=Normal(0.0, 1.0))
+    u, v = (helper.create_parameter(ParamAttr(trainable=False), size, weight.dtype,
+                                    default_initializer=Normal(0.0, 1.0))
             for size in sizes)
     u.stop_gradient = v.stop_gradient = True
     out = helper.create_variable_for_type_inference(weight.dtype)
@@ -70,7 +71,8 @@ def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, par
                 do_model_average_for_mean_and_var=True, use_global_stats=False, act_alpha=1.0):
     """Batch norm, then leaky_relu or elu by ``act_alpha``, or nothing; memory is the plan's business."""
     made = batch_norm(input, None, is_test, momentum, epsilon, param_attr, bias_attr, data_layout, True, name,
-                      moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var, False, use_global_stats)
+                      moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var, False,
+                      use_global_stats)
     if act in (None, "identity"):
         return made
     if act not in ("leaky_relu", "elu"):

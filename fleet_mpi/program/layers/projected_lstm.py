@@ -6,7 +6,8 @@ from fleet_mpi.program.layers.recurrent import _given, _require_multiple
 
 
 def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_peepholes=True, is_reverse=False,
-                  gate_activation="sigmoid", cell_activation="tanh", candidate_activation="tanh", proj_activation="tanh",
+                  gate_activation="sigmoid", cell_activation="tanh", candidate_activation="tanh",
+                  proj_activation="tanh",
                   dtype="float32", name=None, h_0=None, c_0=None, cell_clip=None, proj_clip=None):
     """(projection [rows, proj_size], cell [rows, size / 4]) of sequences projected to ``size`` columns before.
 

@@ -144,8 +144,8 @@ class _Stacked(Layer):
                  weight_ih_attr=None, weight_hh_attr=None, bias_ih_attr=None, bias_hh_attr=None, name=None):
         super().__init__()
         if direction not in ("forward", "bidirect", "bidirectional"):
-            raise UsageError(f"{type(self).__name__}: direction: expected 'forward' or 'bidirect' (or 'bidirectional'), got "
-                             f"{direction!r}")
+            raise UsageError(f"{type(self).__name__}: direction: expected 'forward' or 'bidirect' (or "
+                             f"'bidirectional'), got {direction!r}")
         self.num_directions = 1 if direction == "forward" else 2
         self.num_layers, self.hidden_size, self.time_major, self.dropout = num_layers, hidden_size, time_major, dropout
         self.cells = LayerList([

@@ -95,7 +95,8 @@ def batch_and_time_exchanged(x):
 
 
 def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=False, is_reverse=False, **kwargs):
-    """(outputs of all steps, last states) of a cell over inputs [batch, steps, ...] (``time_major``: [steps, batch, ...]).
+    """(outputs of all steps, last states) of a cell over inputs [batch, steps, ...] (``time_major``: [steps, batch,
+    ...]).
 
     Behind a sequence's own length states stay as they were. ``kwargs`` go to the cell at every step.
     """

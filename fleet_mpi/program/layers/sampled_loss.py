@@ -16,7 +16,8 @@ SAMPLERS = {"uniform": UNIFORM, "log_uniform": LOG_UNIFORM, "custom_dist": CUSTO
 
 def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
         name=None, sampler="uniform", custom_dist=None, seed=0, is_sparse=False):
-    """Noise contrastive estimation against ``num_neg_samples`` (10) drawn classes, divided by these plus one; [rows, 1].
+    """Noise contrastive estimation against ``num_neg_samples`` (10) drawn classes, divided by these plus one; [rows,
+    1].
 
     With ``is_sparse`` the weight's gradient has the rows of labels and drawn classes only; servers send no others.
     """

@@ -11,7 +11,8 @@ from fleet_mpi.program.layers.rnn_cells import GRUCell, LSTMCell, RNNCell, rnn
 
 
 def over_layers(cells, inputs, first=None, sequence_length=None, time_major=False, between=None):
-    """(outputs, last states by layer and direction) of ``cells[layer]``, a list of one cell, or of two, the second backward.
+    """(outputs, last states by layer and direction) of ``cells[layer]``, a list of one cell, or of two, the second
+    backward.
 
     ``first`` are as many states; ``between`` is applied to the outputs of every layer but the last.
     """
@@ -49,13 +50,15 @@ def _basic(make, input, first, num_layers, sequence_length, dropout_prob, bidire
     directions = 2 if bidirectional else 1
     cells = [[make(_named(attrs[0], direction, "w", number), _named(attrs[1], direction, "b", number))
               for direction in range(directions)] for number in range(num_layers)]
-    between = None if not dropout_prob else lambda x: dropout(x, dropout_prob, dropout_implementation="upscale_in_train")
+    between = None if not dropout_prob else lambda x: dropout(x, dropout_prob,
+                                                              dropout_implementation="upscale_in_train")
     first = None if first is None else states_of(first, num_layers * directions)
     outputs, last = over_layers(cells, input, first, sequence_length, not batch_first, between)
     return outputs, states_joined(last)
 
 
-def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0, bidirectional=False,
+def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
+              bidirectional=False,
               batch_first=True, param_attr=None, bias_attr=None, gate_activation=None, activation=None, dtype="float32",
               name="basic_gru"):
     """(outputs, last hidden states [layers x directions, batch, hidden_size]) of GRUs on top of each other."""

@@ -1,6 +1,7 @@
 """Named states of a recurrent cell that a decoder keeps from step to step: ``contrib.decoder`` of 1.x.
 
-A decoder is whatever has ``memory_of(init)``, which gives a memory: ``now``, the state at this step, and ``keep(value)``.
+A decoder is whatever has ``memory_of(init)``, which gives a memory: ``now``, the state at this step, and
+``keep(value)``.
 """
 
 from fleet_mpi.errors import UsageError, nearest

@@ -51,7 +51,8 @@ class StaticRNN:
             raise UsageError(f"StaticRNN.step_input: expected [steps, ...], got {x.name!r} of shape {x.shape}")
         counts = {outer.shape[0] for outer in self.inputs.values()} | {x.shape[0]}
         if len(counts - {-1}) > 1:
-            raise UsageError(f"StaticRNN.step_input: expected equally many steps of all inputs, got {sorted(counts - {-1})}")
+            raise UsageError(f"StaticRNN.step_input: expected equally many steps of all inputs, got "
+                             f"{sorted(counts - {-1})}")
         now = self._variable("input", x.dtype, x.shape[1:])
         now.stop_gradient = x.stop_gradient
         self.inputs[now.name] = x
@@ -74,7 +75,8 @@ class StaticRNN:
         like = self.inputs.get(batch_ref.name, batch_ref)
         require_outside(self.body, like, "StaticRNN.memory")
         with around(self.body):
-            made = fill_constant_batch_size_like(like, shape, like.dtype if like._dtype.kind == "f" else "float32", value,
+            made = fill_constant_batch_size_like(like, shape, like.dtype if like._dtype.kind == "f" else "float32",
+                                                 value,
                                                  ref_index, out_index)
         made.stop_gradient = False
         return made

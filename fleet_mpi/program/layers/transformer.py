@@ -23,7 +23,8 @@ class MultiHeadAttention(Layer):
                  bias_attr=None):
         super().__init__()
         if embed_dim % num_heads:
-            raise UsageError(f"MultiHeadAttention: expected embed_dim divisible by num_heads, got {embed_dim} and {num_heads}")
+            raise UsageError(f"MultiHeadAttention: expected embed_dim divisible by num_heads, got {embed_dim} and "
+                             f"{num_heads}")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.dropout, self.need_weights = dropout, need_weights
         self.q_proj = Linear(embed_dim, embed_dim, weight_attr, bias_attr)
@@ -126,7 +127,8 @@ class TransformerEncoderLayer(_Block):
                  act_dropout=None, normalize_before=False, weight_attr=None, bias_attr=None):
         super().__init__(d_model, nhead, dim_feedforward, dropout, activation, attn_dropout, act_dropout,
                          normalize_before, weight_attr, bias_attr)
-        self.self_attn = MultiHeadAttention(d_model, nhead, self._attention_dropout, weight_attr=attr_of(weight_attr, 0),
+        self.self_attn = MultiHeadAttention(d_model, nhead, self._attention_dropout,
+                                            weight_attr=attr_of(weight_attr, 0),
                                             bias_attr=attr_of(bias_attr, 0))
         self._make_feed_forward(attr_of(weight_attr, 1), attr_of(bias_attr, 1))
         self.norm1, self.norm2 = LayerNorm(d_model), LayerNorm(d_model)

@@ -60,7 +60,8 @@ class Conv1DTranspose(_Transposed):
 
     rank, function = 1, staticmethod(functional_lines.conv1d_transpose)
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, dilation=1,
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+                 dilation=1,
                  weight_attr=None, bias_attr=None, data_format="NCL"):
         super().__init__()
         self._make(in_channels, out_channels, kernel_size, groups, weight_attr, bias_attr)
@@ -73,7 +74,8 @@ class Conv3DTranspose(_Transposed):
 
     rank, function = 3, staticmethod(functional_volumes.conv3d_transpose)
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1,
+                 groups=1,
                  weight_attr=None, bias_attr=None, data_format="NCDHW"):
         super().__init__()
         self._make(in_channels, out_channels, kernel_size, groups, weight_attr, bias_attr)

@@ -44,7 +44,8 @@ class MobileNetV2(Layer):
         layers = [ConvBNReLU(3, channels, stride=2)]
         for expansion, width, count, stride in _BLOCKS:
             for place in range(count):
-                layers.append(InvertedResidual(channels, _rounded(width * scale), stride if place == 0 else 1, expansion))
+                layers.append(InvertedResidual(channels, _rounded(width * scale), stride if place == 0 else 1,
+                                               expansion))
                 channels = _rounded(width * scale)
         self.features = Sequential(*layers, ConvBNReLU(channels, self.last_channel, kernel_size=1))
         if with_pool:

@@ -14,7 +14,8 @@ class BasicBlock(Layer):
 
     expansion = 1
 
-    def __init__(self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1, norm_layer=None):
+    def __init__(self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1,
+                 norm_layer=None):
         super().__init__()
         if dilation > 1 or (groups, base_width) != (1, 64):
             raise NotBuilt(f"BasicBlock: only groups=1, base_width=64, dilation=1 (as in the original), got {groups}, "
@@ -38,7 +39,8 @@ class BottleneckBlock(Layer):
 
     expansion = 4
 
-    def __init__(self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1, norm_layer=None):
+    def __init__(self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1,
+                 norm_layer=None):
         super().__init__()
         norm_layer = norm_layer or BatchNorm2D
         width = int(planes * (base_width / 64.0)) * groups
@@ -60,7 +62,8 @@ class BottleneckBlock(Layer):
 
 
 class ResNet(Layer):
-    """Logits of ``num_classes`` from [batch, 3, height, width]; with 0 classes (and no pool) the features before them."""
+    """Logits of ``num_classes`` from [batch, 3, height, width]; with 0 classes (and no pool) the features before
+    them."""
 
     def __init__(self, block, depth, num_classes=1000, with_pool=True):
         super().__init__()
@@ -83,7 +86,8 @@ class ResNet(Layer):
         """The blocks of one size; the first one changes it."""
         wide, downsample = planes * block.expansion, None
         if stride != 1 or self.inplanes != wide:
-            downsample = Sequential(Conv2D(self.inplanes, wide, 1, stride=stride, bias_attr=False), self._norm_layer(wide))
+            downsample = Sequential(Conv2D(self.inplanes, wide, 1, stride=stride, bias_attr=False),
+                                    self._norm_layer(wide))
         first = block(self.inplanes, planes, stride, downsample)
         self.inplanes = wide
         return Sequential(first, *(block(wide, planes) for _ in range(1, count)))

@@ -28,7 +28,8 @@ class TensorArrayToTensor:
             values = tensors_of(k)
             join = k.xp.stack if k.attr("use_stack") else k.xp.concatenate
             made = join([one.array for one in values], axis=k.attr("axis"))
-            sizes = np.array([1 if k.attr("use_stack") else one.array.shape[k.attr("axis")] for one in values], np.int32)
+            sizes = np.array([1 if k.attr("use_stack") else one.array.shape[k.attr("axis")] for one in values],
+                             np.int32)
             k.put("Out", made, meta=Meta(made.shape, made.dtype))
             k.put("OutIndex", arrays.to_module(sizes, k.xp), meta=Meta(sizes.shape, np.int32))
         return run

@@ -19,7 +19,8 @@ class Pad3d:
         most = {"reflect": -1, "circular": 0}.get(k.attr("mode"))
         for size, pair in zip(shape, volume_pairs(k)):
             if most is not None and size != -1 and max(pair) > size + most:
-                k.fail(f"mode {k.attr('mode')}: expected paddings of at most {size + most} for X {list(shape)}, got {pair}")
+                k.fail(f"mode {k.attr('mode')}: expected paddings of at most {size + most} for X {list(shape)}, got "
+                       f"{pair}")
         set_with_lod(k, [size if size == -1 else size + sum(pair) for size, pair in zip(shape, volume_pairs(k))])
 
     def run(k):

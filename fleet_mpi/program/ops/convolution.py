@@ -173,7 +173,8 @@ def _bias_gradient(k, dout):
     dbias = k["Bias@GRAD"]
     if dbias is None:
         return None
-    return functools.partial(summing.sum_of_channels.pick(dout), dout.reshape(*dout.shape[:2], math.prod(dout.shape[2:])),
+    return functools.partial(summing.sum_of_channels.pick(dout),
+                             dout.reshape(*dout.shape[:2], math.prod(dout.shape[2:])),
                              dbias.reshape(-1))
 
 
@@ -232,5 +233,6 @@ def extra_sizes(k, strides):
 
 
 SIZES = {"output_size": [], "output_padding": []}
-for _type, _attrs in (("conv2d_transpose", ATTRS), ("depthwise_conv2d_transpose", ATTRS), ("conv3d_transpose", ATTRS_3D)):
+for _type, _attrs in (("conv2d_transpose", ATTRS), ("depthwise_conv2d_transpose", ATTRS),
+                      ("conv3d_transpose", ATTRS_3D)):
     op(_type, "Input Filter Bias?", "Output", attrs={**_attrs, **SIZES}, **READS)(TransposedConvolution)

@@ -15,8 +15,8 @@ class Deformable:
         """Sizes as of a convolution; offsets and mask must fit them."""
         x, weight, groups = k.shape("Input"), k.shape("Filter"), k.attr("groups")
         if len(x) != 4 or len(weight) != 4 or x[1] != weight[1] * groups or x[1] % k.attr("deformable_groups"):
-            k.fail(f"expected images [N, C, H, W] and a Filter [filters, C / groups, h, w], C a multiple of both kinds of "
-                   f"groups, got {list(x)} and {list(weight)}")
+            k.fail(f"expected images [N, C, H, W] and a Filter [filters, C / groups, h, w], C a multiple of both kinds "
+                   f"of groups, got {list(x)} and {list(weight)}")
         size = [-1 if extent == -1 else out_extent(extent, window, stride, (pad, pad), dilation)
                 for extent, window, stride, pad, dilation in zip(x[2:], weight[2:], k.attr("strides"),
                                                                  k.attr("paddings"), k.attr("dilations"))]
@@ -132,5 +132,6 @@ def to_offsets(k, near, back):
         xp.copyto(k["Offset@GRAD"], xp.stack(total, axis=3).reshape(k["Offset"].shape))
 
 
-op("deformable_conv", "Input Offset Mask Filter", "Output", attrs=ATTRS, grad_reads="Input Offset Mask Filter")(Deformable)
+op("deformable_conv", "Input Offset Mask Filter", "Output", attrs=ATTRS,
+   grad_reads="Input Offset Mask Filter")(Deformable)
 op("deformable_conv_v1", "Input Offset Filter", "Output", attrs=ATTRS, grad_reads="Input Offset Filter")(Deformable)

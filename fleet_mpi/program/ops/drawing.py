@@ -1,4 +1,5 @@
-"""Ops that draw random numbers, each by counter from (seed, name of the output, run): see program/engine/randomness.py."""
+"""Ops that draw random numbers, each by counter from (seed, name of the output, run): see
+program/engine/randomness.py."""
 
 from fleet_mpi.kernels.reference import random
 from fleet_mpi.program.engine.randomness import op_stream

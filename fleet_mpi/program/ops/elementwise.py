@@ -55,8 +55,8 @@ def refuse_outer(k, out):
     built = [k.op.block._var_recursive(k.name(slot)).shape for slot in ("X", "Y")]
     larger = math.prod(out) > max(math.prod(k.shape("X")), math.prod(k.shape("Y")))
     if larger and len(built[0]) == len(built[1]):
-        k.fail(f"X {list(k.shape('X'))} and Y {list(k.shape('Y'))} would make {list(out)}, but the program was built for "
-               f"{list(built[0])} and {list(built[1])}: feed arrays of these shapes")
+        k.fail(f"X {list(k.shape('X'))} and Y {list(k.shape('Y'))} would make {list(out)}, but the program was built "
+               f"for {list(built[0])} and {list(built[1])}: feed arrays of these shapes")
 
 
 def operands(k):

@@ -59,7 +59,8 @@ def folded(x):
 
 
 def class_weights(k, count, dtype):
-    """The call that gives the class of each place, [rows, 1, places], and its weight; ignored ones: class 0, weight 0."""
+    """The call that gives the class of each place, [rows, 1, places], and its weight; ignored ones: class 0, weight
+    0."""
     ignored, weight, xp = int(k.attr("ignore_index")), k["Weight"], k.xp
     label = k["Label"]
     label = label.reshape(label.shape[0], product(label.shape[1:]))

@@ -146,7 +146,8 @@ class Cross:
         axis, calls = vector_axis(k, x.shape), []
         for target, one, other in ((k["X@GRAD"], y, dout), (k["Y@GRAD"], dout, x)):
             if target is not None:
-                calls.append(lambda target=target, one=one, other=other: xp.copyto(target, xp.cross(one, other, axis=axis)))
+                calls.append(lambda target=target, one=one, other=other: xp.copyto(target,
+                                                                                   xp.cross(one, other, axis=axis)))
         return lambda: [call() for call in calls]
 
 

@@ -101,7 +101,8 @@ class LodTensorToArray:
 
     def make_grad(walk, op, grads):
         """The steps' gradients put together."""
-        _append(walk, op, "lod_tensor_to_array_grad", {"X": [walk.value(op, op.input("X")[0])], "Out@GRAD": grads["Out"]})
+        _append(walk, op, "lod_tensor_to_array_grad",
+                {"X": [walk.value(op, op.input("X")[0])], "Out@GRAD": grads["Out"]})
 
 
 def _append(walk, op, type, inputs):
@@ -171,8 +172,8 @@ def _whole(k, values):
         found, count = tensor_at(values, step), table.going_on(step)
         have = None if found is None else len(found.lod_offsets[0]) - 1 if found.lod_offsets else len(found.array)
         if have != count:
-            k.fail(f"step {step} of {k.name('X')!r}: expected {count} elements, one for each sequence that goes on, got "
-                   f"{have}")
+            k.fail(f"step {step} of {k.name('X')!r}: expected {count} elements, one for each sequence that goes on, "
+                   f"got {have}")
     if not table.steps:
         k.fail(f"{k.name('X')!r}: no sequence has an element")
     return values[:table.steps]

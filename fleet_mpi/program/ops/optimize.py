@@ -64,7 +64,8 @@ def enter(rule):
 
     given = [tensor_slot(name) + "?" for name in variable_settings(rule)]
     op(rule.name, " ".join(["Param", "Grad", "LearningRate", *slots, "SkipUpdate?", *given]),
-       " ".join(["ParamOut", *(out_slot(state.slot) + "?" * (state in BETA_POWERS) for state in rule.states)]), attrs=attributes(rule, rule.hypers), effect=True)(Update)
+       " ".join(["ParamOut", *(out_slot(state.slot) + "?" * (state in BETA_POWERS) for state in rule.states)]),
+       attrs=attributes(rule, rule.hypers), effect=True)(Update)
 
 
 def infer_update(k, slots):
@@ -78,8 +79,9 @@ def infer_update(k, slots):
 
 def bind_update(k, rule, slots):
     """The call for one step: copies (where an output is another variable than its input), then the rule."""
-    held = [("Param", k["ParamOut"]), *((slot, k[out_slot(slot)] if k.has(out_slot(slot)) else k.keep((1,), k.dtype(slot)))
-                                        for slot in slots)]
+    held = [("Param", k["ParamOut"]),
+            *((slot, k[out_slot(slot)] if k.has(out_slot(slot)) else k.keep((1,), k.dtype(slot)))
+              for slot in slots)]
     copies = [(array, k[slot]) for slot, array in held if k.name(slot) != k.name(out_slot(slot))]
     run = bound_rule(k, rule, [array for _, array in held])
     if copies:

@@ -1,4 +1,5 @@
-"""Ops that cut images into overlapping patches: unfold (patches as columns), im2sequence (patches as rows of a sequence)."""
+"""Ops that cut images into overlapping patches: unfold (patches as columns), im2sequence (patches as rows of a
+sequence)."""
 
 from fleet_mpi.kernels.reference.convolution import out_extent
 from fleet_mpi.program.graph.registry import op
@@ -87,7 +88,8 @@ class Unfold:
             k.fail(f"expected images [N, C, H, W], got {list(shape)}")
         rows, columns = unfold_window(k).counts(k, shape)
         size = k.attr("kernel_sizes")[0] * k.attr("kernel_sizes")[1]
-        k.set("Y", [shape[0], -1 if shape[1] == -1 else shape[1] * size, -1 if -1 in (rows, columns) else rows * columns],
+        k.set("Y",
+              [shape[0], -1 if shape[1] == -1 else shape[1] * size, -1 if -1 in (rows, columns) else rows * columns],
               lod=())
 
     def run(k):

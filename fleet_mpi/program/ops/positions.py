@@ -89,8 +89,8 @@ def element_numbers(k, shape):
     def fill():
         position = rows.first_outside(given, width)
         if position != rows.ALL_INSIDE:
-            k.fail(f"Index has {int(to_host(given[position:position + 1])[0])} at position {position}: expected numbers "
-                   f"of X's columns, 0 to {width - 1}")
+            k.fail(f"Index has {int(to_host(given[position:position + 1])[0])} at position {position}: expected "
+                   f"numbers of X's columns, 0 to {width - 1}")
         xp.add(index, starts, out=numbers)
     return line, fill
 
@@ -102,7 +102,8 @@ class MaskedSelect:
     def infer(k):
         """How many is known when it runs."""
         if len(k.shape("X")) != len(k.shape("Mask")) or k.dtype("Mask").kind != "b":
-            k.fail(f"expected a bool Mask of X's shape {list(k.shape('X'))}, got {k.dtype('Mask')}{list(k.shape('Mask'))}")
+            k.fail(f"expected a bool Mask of X's shape {list(k.shape('X'))}, got "
+                   f"{k.dtype('Mask')}{list(k.shape('Mask'))}")
         k.set("Y", [-1], k.dtype("X"), lod=())
 
     def run(k):
@@ -118,7 +119,8 @@ class MaskedSelect:
 
 @op("unique_sorted", "X", "Out Indices? Index? Counts?", attrs={"axis": None, "dtype": "int64"}, dynamic=True)
 class UniqueSorted:
-    """The distinct elements (or slices along ``axis``) in ascending order; where each is first, which each is, how many."""
+    """The distinct elements (or slices along ``axis``) in ascending order; where each is first, which each is, how
+    many."""
 
     def infer(k):
         """How many is known when it runs."""
@@ -200,7 +202,8 @@ class GetTensorFromSelectedRows:
 
 @op("similarity_focus", "X", attrs={"axis": 1, "indexes": []})
 class SimilarityFocus:
-    """1 at the places of the largest elements, no two in one row or column, of the slices ``indexes`` along ``axis``."""
+    """1 at the places of the largest elements, no two in one row or column, of the slices ``indexes`` along
+    ``axis``."""
 
     def infer(k):
         """As X."""

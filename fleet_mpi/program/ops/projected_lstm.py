@@ -23,8 +23,9 @@ class Lstmp:
         size, projected = k.shape("ProjWeight")
         bias = (7 if k.attr("use_peepholes") else 4) * size
         if k.shape("Weight") != (projected, 4 * size) or wide not in (-1, 4 * size) or k.shape("Bias") != (1, bias):
-            k.fail(f"expected Input [rows, 4 D], Weight [P, 4 D], ProjWeight [D, P] and Bias [1, {bias // max(size, 1)} D], "
-                   f"got {k.shape('Input')}, {k.shape('Weight')}, {k.shape('ProjWeight')}, {k.shape('Bias')}")
+            k.fail(f"expected Input [rows, 4 D], Weight [P, 4 D], ProjWeight [D, P] and Bias [1, "
+                   f"{bias // max(size, 1)} D], got {k.shape('Input')}, {k.shape('Weight')}, {k.shape('ProjWeight')}, "
+                   f"{k.shape('Bias')}")
         if k.concrete:
             last_level(k, "Input")
         k.set("Projection", (rows, projected), lod=k.lod("Input"))
@@ -71,7 +72,8 @@ class LstmpCall(LstmCall):
             values[begin:end] += self.xp.dot(projection[previous], self.weight)
             self._step(values[begin:end], cell[previous], cell[begin:end], hidden[begin:end])
             found = self.project(self.xp.dot(hidden[begin:end], self.proj_weight))
-            projection[begin:end] = self.xp.clip(found, -self.proj_clip, self.proj_clip) if self.proj_clip > 0 else found
+            projection[begin:end] = self.xp.clip(found, -self.proj_clip,
+                                                 self.proj_clip) if self.proj_clip > 0 else found
         self.xp.copyto(self.gates, values[walk.sequences:])
         self.xp.copyto(self.hidden, hidden[walk.sequences:])
         walk.leave(projection, given("Projection"))

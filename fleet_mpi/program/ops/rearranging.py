@@ -130,7 +130,8 @@ def shift_call(k, source, target, sign):
     source, target = source.reshape(folded), target.reshape(folded)
     later, earlier = slice(1, None), slice(None, -1)
     first, second = (later, earlier) if sign == 1 else (earlier, later)
-    copies = [(target[:, first, :one], source[:, second, :one]), (target[:, second, one:two], source[:, first, one:two]),
+    copies = [(target[:, first, :one], source[:, second, :one]),
+              (target[:, second, one:two], source[:, first, one:two]),
               (target[:, :, two:], source[:, :, two:])]
 
     def run():

@@ -1,8 +1,8 @@
 """A body that runs once for every step of a sequence of equal length, handing states from step to step (``recurrent``).
 
-The steps lie along the first dimension of ``inputs`` and ``outputs``. Where the shapes are known before the run, the body is
-bound once and runs over the same arrays at every step; else it is interpreted, step by step.
-How its gradient block is built: program/build/nested_gradients.py.
+The steps lie along the first dimension of ``inputs`` and ``outputs``. Where the shapes are known before the run, the
+body is bound once and runs over the same arrays at every step; else it is interpreted, step by step. How its gradient
+block is built: program/build/nested_gradients.py.
 """
 
 from fleet_mpi import arrays

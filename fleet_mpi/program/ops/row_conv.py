@@ -18,8 +18,8 @@ class RowConv:
         x, filter = k.shape("X"), k.shape("Filter")
         is_ragged = len(x) == 2 and (k.lod("X") or not k.concrete)
         if not (is_ragged or len(x) == 3) or len(filter) != 2 or -1 != x[-1] != filter[1]:
-            k.fail(f"expected sequences X [rows, width] with a LoD or [N, steps, width], and a Filter [context, width], "
-                   f"got {list(x)}{'' if k.lod('X') else ' without LoD'} and {list(filter)}")
+            k.fail(f"expected sequences X [rows, width] with a LoD or [N, steps, width], and a Filter [context, "
+                   f"width], got {list(x)}{'' if k.lod('X') else ' without LoD'} and {list(filter)}")
         k.set("Out", x, lod=k.lod("X"))
 
     def run(k):

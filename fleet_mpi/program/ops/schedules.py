@@ -1,8 +1,8 @@
 """Learning-rate schedules as they run: the ops of a schedule on numbers in float64, all in one call.
 
 A program shows a schedule as ops on variables of shape [1] (``program/build/schedules.py``); a plan puts
-``fused_schedule`` in their place (``program/engine/schedule_fusion.py``). On the host the numbers are Python's: ten array
-calls for one number would cost more than a small model's step. On a device they are arrays.
+``fused_schedule`` in their place (``program/engine/schedule_fusion.py``). On the host the numbers are Python's: ten
+array calls for one number would cost more than a small model's step. On a device they are arrays.
 """
 
 import operator

@@ -113,7 +113,8 @@ def merged_order(k):
     lods = {slot: k.lod(slot) for slot in ("InTrue", "InFalse")}
     counts = [len(lods[slot][0]) - 1 if lods[slot] else k.shape(slot)[0] for slot in lods]
     if counts != [mask.sum(), (~mask).sum()]:
-        k.fail(f"the mask has {mask.sum()} true and {(~mask).sum()} false, the parts {counts[0]} and {counts[1]} rows or sequences")
+        k.fail(f"the mask has {mask.sum()} true and {(~mask).sum()} false, the parts {counts[0]} and {counts[1]} rows "
+               f"or sequences")
     # The parts one behind the other, as one tensor; in it the element of each place of the mask.
     element = np.where(mask, np.cumsum(mask) - 1, counts[0] + np.cumsum(~mask) - 1)
     levels = [lod for lod in lods.values() if lod]

@@ -119,7 +119,8 @@ class ReadFromArray:
         """Added to what is known of the tensor at this position."""
         name = op.input("X")[0]
         if name in walk.wanted:
-            walk.block.append_op("read_from_array_grad", {"I": [walk.value(op, op.input("I")[0])], "Out@GRAD": grads["Out"]},
+            walk.block.append_op("read_from_array_grad",
+                                 {"I": [walk.value(op, op.input("I")[0])], "Out@GRAD": grads["Out"]},
                                  {"X@GRAD": [walk.open_array(name)]})
 
 

@@ -33,8 +33,8 @@ class Optimizer:
         self._parameter_list = list(parameter_list) if parameter_list is not None else None
         self.regularization = regularization
         if grad_clip is not None and not isinstance(grad_clip, GradientClip):
-            raise UsageError(f"{type(self).__name__}: grad_clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, got "
-                             f"{type(grad_clip).__name__}")
+            raise UsageError(f"{type(self).__name__}: grad_clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, "
+                             f"got {type(grad_clip).__name__}")
         self._grad_clip = grad_clip
         self._name = name
         self._accumulators = {}
@@ -123,7 +123,8 @@ class Optimizer:
         return block.append_op(self._rule_of(param).name, inputs, outputs, self.op_attrs(param))
 
     def _is_apart(self, state):
-        """Whether an op of its own moves a state on; an update that may be skipped, or by variables, does all itself."""
+        """Whether an op of its own moves a state on; an update that may be skipped, or by variables, does all
+        itself."""
         return (self.powers_apart and state in BETA_POWERS and self._skip_update is None
                 and not isinstance(self.hypers[state.initial], Variable))
 
@@ -231,7 +232,8 @@ def checked_hypers(owner, hypers):
     known = variable_settings(RULES[owner.type]) if owner.type in RULES else ()
     for name, value in hypers.items():
         if isinstance(value, Variable) and name not in known:
-            raise UsageError(f"{owner.__name__}: {name} must be given as Python values, got the variable {value.name!r}")
+            raise UsageError(f"{owner.__name__}: {name} must be given as Python values, got the variable "
+                             f"{value.name!r}")
     return hypers
 
 

@@ -1,4 +1,5 @@
-"""The ops of strategies that send something else than gradients: local SGD, deep compression, batch norm over all workers.
+"""The ops of strategies that send something else than gradients: local SGD, deep compression, batch norm over all
+workers.
 
 What they compute is in ``collective/``; programs get them from ``transpile/``.
 """
@@ -42,7 +43,8 @@ class LocalSgdIsDue:
         return run
 
 
-@op("local_sgd_adapt", "Loss LearningRate Due Step Last Every FirstLoss FirstRate", "EveryOut FirstLossOut FirstRateOut",
+@op("local_sgd_adapt", "Loss LearningRate Due Step Last Every FirstLoss FirstRate",
+    "EveryOut FirstLossOut FirstRateOut",
     attrs={"begin_step": 1, "init_k_steps": 1}, effect=True)
 class LocalSgdAdapt:
     """After an averaging: how many steps to the next one, by the workers' mean loss and the learning rate."""
@@ -54,7 +56,8 @@ class LocalSgdAdapt:
 
     def run(k):
         """Step 1 is remembered; later ones that are due are held against it."""
-        session, loss, rate, due, step = (the_session(k), *(k[slot] for slot in ("Loss", "LearningRate", "Due", "Step")))
+        session, loss, rate, due, step = (the_session(k),
+                                          *(k[slot] for slot in ("Loss", "LearningRate", "Due", "Step")))
         every, first_loss, first_rate = k["Every"], k["FirstLoss"], k["FirstRate"]
         begin, first_every = k.attr("begin_step"), k.attr("init_k_steps")
 
@@ -109,7 +112,8 @@ class SyncBatchNorm:
         return _bound_forward(k)
 
     def grad(k):
-        """The same for the gradients' sums; those of scale and bias stay this worker's: they are summed with all others."""
+        """The same for the gradients' sums; those of scale and bias stay this worker's: they are summed with all
+        others."""
         if normalization.statistics_are_given(k):
             return normalization.run_batch_norm_gradients(k)
         return _bound_backward(k)
@@ -124,7 +128,8 @@ def _bound_forward(k):
     all_mean, all_variance = k.keep(mean.shape, mean.dtype), k.keep(mean.shape, mean.dtype)
     # With a momentum of 0 the running statistics are the batch's; what it writes to y is written again below.
     measure = kernels.batch_norm_forward(x, scale, bias, y, own[0], own[1], own[2], own[3], 0.0, epsilon, False, axis)
-    normalise = kernels.batch_norm_inference(x, scale, bias, all_mean, all_variance, y, saved_inverse, epsilon, False, axis)
+    normalise = kernels.batch_norm_inference(x, scale, bias, all_mean, all_variance, y, saved_inverse, epsilon, False,
+                                             axis)
     count = np.array([x.size // mean.size], np.int64)
 
     def run():

@@ -26,8 +26,10 @@ def main(argv=None):
     kept = report.Kept(told.out or Path(tempfile.gettempdir(), f"fleet_mpi-faults-{family}-{told.seed}"))
     done = kept.read()
     trials = chosen(told)
-    left = [trial for trial in trials if trial.number not in done or told.only or told.again and done[trial.number].wrong]
-    print(f"{find_mpirun().path}: {len(trials)} faults of seed {told.seed}, {len(left)} to run; results in {kept.folder}")
+    left = [trial for trial in trials if trial.number not in done or told.only or told.again
+            and done[trial.number].wrong]
+    print(f"{find_mpirun().path}: {len(trials)} faults of seed {told.seed}, {len(left)} to run; results in "
+          f"{kept.folder}")
     print(report.header(), flush=True)
     try:
         run_all(left, told, kept, done)
@@ -46,12 +48,14 @@ def options(argv):
     parser.add_argument("--count", type=int, default=40, help="how many faults are drawn (40)")
     parser.add_argument("--seed", default="1", help="what is drawn (1)")
     parser.add_argument("--jobs", type=int, default=1, help="how many run at a time (1)")
-    parser.add_argument("--only", type=int, action="append", help="run this one, and show what it wrote; may be repeated")
+    parser.add_argument("--only", type=int, action="append",
+                        help="run this one, and show what it wrote; may be repeated")
     parser.add_argument("--again", action="store_true", help="run those again that were not as they must be")
     parser.add_argument("--deadline", type=float, default=6.0, help="FLAGS_rpc_deadline of the jobs, in seconds (6)")
     parser.add_argument("--out", help="the folder of results (in the temporary directory, by MPI and seed)")
     for axis, values in AXES.items():
-        parser.add_argument(f"--{axis}", choices=values, action="append", help=f"only these, of the drawn: {', '.join(values)}")
+        parser.add_argument(f"--{axis}", choices=values, action="append",
+                            help=f"only these, of the drawn: {', '.join(values)}")
     return parser.parse_args(argv)
 
 

@@ -1,7 +1,7 @@
 """The judge's table: what must follow from a fault. The promises are README's ("Modes") and design.md's (section 7).
 
-Everything that is looked at is here: exit codes, seconds from the fault to the end, and whether the rank that failed must
-be named. That every job ends and leaves nothing behind needs no table.
+Everything that is looked at is here: exit codes, seconds from the fault to the end, and whether the rank that failed
+must be named. That every job ends and leaves nothing behind needs no table.
 """
 
 from typing import NamedTuple
@@ -46,7 +46,8 @@ def _rows(trial):
         # A script that ends in order has not failed.
         (fault == "sys.exit(0)" and phase in ENDS, {0}, NOBODY),
         # A worker that has no more data leaves; servers end with the last worker. Not from within a save.
-        (fault == "sys.exit(0)" and worker and trial.mode in SERVED and (phase in ("first step", "step", "alone") or others_save),
+        (fault == "sys.exit(0)" and worker and trial.mode in SERVED
+         and (phase in ("first step", "step", "alone") or others_save),
          {0}, NOBODY),
         (fault == "sys.exit(0)", NOT_ZERO, ROLE),
         # Done, but without MPI_Finalize: an MPI may call that a failure.

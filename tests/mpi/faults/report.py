@@ -7,7 +7,8 @@ from pathlib import Path
 from faults.run import Result
 from faults.trial import Trial
 
-COLUMNS = (("#", 4), ("fault", 11), ("role", 12), ("phase", 11), ("mode", 17), ("launcher", 14), ("s+w", 3), ("ended", 5),
+COLUMNS = (("#", 4), ("fault", 11), ("role", 12), ("phase", 11), ("mode", 17), ("launcher", 14), ("s+w", 3),
+           ("ended", 5),
            ("seconds", 7), ("code", 4), ("named", 13), ("procs", 5), ("shm", 3), ("files", 5), ("wrong", 0))
 
 
@@ -21,7 +22,8 @@ def row(result):
     trial = result.trial
     return _line([trial.number, trial.fault, trial.role, trial.phase, trial.mode, trial.launcher,
                   f"{trial.servers}+{trial.workers}", "yes" if result.ended else "NO",
-                  "-" if result.seconds is None else f"{result.seconds:.1f}", "-" if result.code is None else result.code,
+                  "-" if result.seconds is None else f"{result.seconds:.1f}",
+                  "-" if result.code is None else result.code,
                   result.named, len(result.processes), "?" if result.segments is None else len(result.segments),
                   len(result.files), ", ".join(result.wrong) or "ok"])
 

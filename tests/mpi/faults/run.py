@@ -70,7 +70,8 @@ class Job:
         trial = self.trial
         variables = told(JOB=self.folder, RANK=trial.rank, PHASE=trial.phase, FAULT=trial.fault, STEP=trial.step,
                          STEPS=trial.steps, MODE=trial.mode, ROLE=trial.role)
-        variables.update({"TMPDIR": os.path.join(self.folder, "t"), "FLAGS_rpc_deadline": str(int(self.deadline_s * 1000))})
+        variables.update({"TMPDIR": os.path.join(self.folder, "t"),
+                          "FLAGS_rpc_deadline": str(int(self.deadline_s * 1000))})
         if trial.mode in COLLECTIVE:
             return {**variables, "FLEET_MPI_ALLREDUCE": trial.mode}
         return {**variables, "FLEET_MPI_SERVERS": str(trial.servers)}
@@ -134,7 +135,8 @@ class Job:
             if traces.catches(number, signal.SIGUSR2) and traces.rank_of(number):
                 os.kill(number, signal.SIGUSR2)
         time.sleep(1)
-        parts += [f"---- Python stack of {path.name}\n{path.read_text()}" for path in sorted(Path(self.folder).glob("stack.*"))
+        parts += [f"---- Python stack of {path.name}\n{path.read_text()}"
+                  for path in sorted(Path(self.folder).glob("stack.*"))
                   if path.stat().st_size]
         return "\n".join(parts)
 
@@ -195,7 +197,8 @@ def judge(trial, deadline_s, ended, seconds, code, seen, failed_at):
     if must.named == NOBODY or optional_name(trial) and code == 0:
         wrong += [f"blames {seen.who}"] if seen.who != naming.NOBODY else []
     elif seen.who != naming.RIGHT and (must.named, seen.who) != (IF_KNOWN, naming.NOBODY):
-        wrong.append({naming.NOBODY: "nobody named", naming.SEVERAL: "others named too", naming.WRONG: "wrong rank named"}[seen.who])
+        wrong.append({naming.NOBODY: "nobody named", naming.SEVERAL: "others named too",
+                      naming.WRONG: "wrong rank named"}[seen.who])
     elif must.named == ROLE and not seen.role:
         wrong.append("role not named")
     return named, wrong

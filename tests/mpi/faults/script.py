@@ -137,7 +137,8 @@ def begin():
     """This rank has joined the job."""
     injection.watch_finalize()
     if "FAULTS_DEADLINE_MS" in os.environ:
-        # From here on only: with more ranks than cores the start of MPI may take longer than a stall is to be waited for.
+        # From here on only: with more ranks than cores the start of MPI may take longer than a stall is to be waited
+        # for.
         settings.put("FLAGS_rpc_deadline", int(os.environ["FAULTS_DEADLINE_MS"]))
     at("after init")
 

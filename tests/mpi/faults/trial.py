@@ -13,7 +13,8 @@ VANISHING = ("os._exit(0)", "os._exit(7)")
 FAULTS = SIGNALS + LEAVING + VANISHING
 # When, in the order of a rank's life. "in init": while the rank waits in MPI_Init, and others have not come to it;
 # "init": just before it enters; likewise for MPI_Finalize. "alone": all other workers have left.
-PHASES = ("start", "imports", "init", "in init", "first step", "step", "save", "alone", "end", "finalize", "in finalize")
+PHASES = ("start", "imports", "init", "in init", "first step", "step", "save", "alone", "end", "finalize",
+          "in finalize")
 BEFORE_JOINING = ("start", "imports", "init", "in init")
 SERVED = ("sync", "async", "half_async", "geo", "delay_compensated", "bounded_staleness")
 COLLECTIVE = ("exact", "fast")

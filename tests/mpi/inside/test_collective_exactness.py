@@ -82,7 +82,8 @@ def test_ranks_give_the_bits_of_nodes(world):
 
 @pytest.mark.mpi(min_size=2)
 def test_the_library_gives_nearly_the_same_and_the_same_on_all_ranks(world, monkeypatch):
-    monkeypatch.setattr(settings, "get", lambda name, get=settings.get: "fast" if name == "FLEET_MPI_ALLREDUCE" else get(name))
+    monkeypatch.setattr(settings, "get",
+                        lambda name, get=settings.get: "fast" if name == "FLEET_MPI_ALLREDUCE" else get(name))
     for name in ("momentum", "rows, adam"):
         job = Together(EVEN[name], world.size, fuse_mb=0, last_mb=0, comms=2)
         state = job.work(group_of(world, 2, False))

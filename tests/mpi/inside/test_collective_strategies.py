@@ -1,4 +1,5 @@
-"""Strategies of collective jobs over MPI: the bits that threads over loopback come to, which are those of the formulas."""
+"""Strategies of collective jobs over MPI: the bits that threads over loopback come to, which are those of the
+formulas."""
 
 import hashlib
 
@@ -12,7 +13,8 @@ from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
 STEPS = 6
 MERGED = {"k_steps": 2, "avg": True}
 CELLS = {
-    "local SGD": (line, lambda: Momentum(0.1, 0.9), dict(localsgd=True, localsgd_configs={"k_steps": 2, "begin_step": 2})),
+    "local SGD": (line, lambda: Momentum(0.1, 0.9),
+                  dict(localsgd=True, localsgd_configs={"k_steps": 2, "begin_step": 2})),
     "adaptive local SGD": (line, lambda: SGD(0.1), dict(adaptive_localsgd=True,
                                                         adaptive_localsgd_configs={"init_k_steps": 3})),
     "merged gradients": (line, lambda: SGD(0.1), dict(gradient_merge=True, gradient_merge_configs=MERGED)),
@@ -21,7 +23,8 @@ CELLS = {
     "lars": (line, lambda: Momentum(0.1, 0.9), dict(lars=True)),
     "lamb": (line, lambda: Adam(0.1), dict(lamb=True)),
     "float16": (wide, lambda: SGD(0.1), dict(fp16_allreduce=True)),
-    "mixed precision, merged": (line, lambda: SGD(0.1), dict(amp=True, gradient_merge=True, gradient_merge_configs=MERGED)),
+    "mixed precision, merged": (line, lambda: SGD(0.1),
+                                dict(amp=True, gradient_merge=True, gradient_merge_configs=MERGED)),
     "batch norm of all": (normed, lambda: SGD(0.1), dict(sync_batch_norm=True)),
 }
 

@@ -49,7 +49,8 @@ def snapshots(client, pushers):
 def test_what_is_fetched_has_the_same_pushes_everywhere(comm, mode):
     from fleet_mpi.wire.mpi import MPITransport
     servers, workers = list(range(comm.size // 2)), list(range(comm.size // 2, comm.size))
-    described = Description(place(VARIABLES, len(servers)), {one.name: recipe("sgd", "lr") for one in VARIABLES}, ("lr",))
+    described = Description(place(VARIABLES, len(servers)), {one.name: recipe("sgd", "lr") for one in VARIABLES},
+                            ("lr",))
     transport = MPITransport(comm)
     if comm.rank in servers:
         Server(transport, comm.rank, workers, servers, described, modes.server_half(mode, {}, len(workers))).serve()

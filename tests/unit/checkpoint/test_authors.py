@@ -46,7 +46,8 @@ def test_of_saves_of_one_state_the_lowest_workers_counts_whichever_comes_first(t
 
 
 @pytest.mark.parametrize("second, how", (
-    (of(1, job="b"), {}), (of(1, step=4), {}), (of(1), {"shared": SHARED + 1}), (of(0), {}), (of(1), {"names": (*NAMES, "more")})))
+    (of(1, job="b"), {}), (of(1, step=4), {}), (of(1), {"shared": SHARED + 1}), (of(0), {}),
+    (of(1), {"names": (*NAMES, "more")})))
 def test_any_other_save_is_written(tmp_path, second, how):
     save(tmp_path, of(0))
     before = SavedFiles(tmp_path).manifest.files["one"].save
@@ -65,7 +66,8 @@ def test_authors_of_saves_that_nothing_is_left_of_are_forgotten(tmp_path):
     for step in range(5):
         save(tmp_path, of(0, step=step))
     save(tmp_path, of(1, step=9), names=("own",))
-    authors = [words["step"] for key, words in SavedFiles(tmp_path).manifest.notes.items() if key.startswith("author of ")]
+    authors = [words["step"] for key, words in SavedFiles(tmp_path).manifest.notes.items()
+               if key.startswith("author of ")]
     assert sorted(authors) == [4, 9]
 
 

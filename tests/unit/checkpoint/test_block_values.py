@@ -52,8 +52,9 @@ class Job:
             self.exe.run(self.startup)
             for step in range(first, last):
                 rng = np.random.default_rng(step)
-                self.exe.run(self.program, {"x": rng.normal(size=(8, 40)).astype("f"), "y": rng.normal(size=(8, 1)).astype("f"),
-                                            "ids": rng.integers(0, 9000, (8, 1))})
+                self.exe.run(self.program,
+                             {"x": rng.normal(size=(8, 40)).astype("f"), "y": rng.normal(size=(8, 1)).astype("f"),
+                              "ids": rng.integers(0, 9000, (8, 1))})
             fluid.io.save_persistables(self.exe, str(folder), self.program)
             fluid.save(self.program, str(folder / "path"))
         return self
@@ -89,7 +90,8 @@ def test_one_file_for_all_loads_too(saved, tmp_path):
     with scope_guard(one.scope):
         fluid.io.save_persistables(one.exe, str(tmp_path / "all"), one.program, filename="values")
     job = Job(3)
-    job.on_servers(lambda program: fluid.io.load_persistables(job.exe, str(tmp_path / "all"), program, filename="values"))
+    job.on_servers(lambda program: fluid.io.load_persistables(job.exe, str(tmp_path / "all"), program,
+                                                              filename="values"))
     assert files(tmp_path / "again") == files(saved / "then")
     job.train(2, 4, tmp_path / "on")
     assert files(tmp_path / "on") == files(saved / "later")
@@ -100,7 +102,8 @@ def test_what_servers_saved_before_they_serve_makes_wholes_for_any_number_of_ser
     two = Job(2)
     two.on_servers(LOADS["a file each"](two.exe, saved / "then"))
     two.on_servers(lambda program: fluid.io.save_persistables(two.exe, str(tmp_path / "blocks"), program))
-    assert {"table.block0", "table.block1", "fc_0.w_0_moment1_0.block1", "fc_1.w_0", COUNTER} < set(files(tmp_path / "blocks"))
+    assert {"table.block0", "table.block1", "fc_0.w_0_moment1_0.block1", "fc_1.w_0",
+            COUNTER} < set(files(tmp_path / "blocks"))
     assert "table" not in files(tmp_path / "blocks")
     job = Job(servers)
     job.on_servers(LOADS["a file each"](job.exe, tmp_path / "blocks")).train(2, 4, tmp_path / "on")
@@ -118,8 +121,9 @@ def test_after_the_service_a_server_has_all_it_trained(saved, tmp_path):
     other = Job(3)
     other.on_servers(LOADS["a file each"](other.exe, tmp_path / "blocks")).train(4, 4, tmp_path / "again")
     whole, again = files(tmp_path / "whole"), files(tmp_path / "again")
-    assert all(again[name] == whole[name] for name in ("table", "fc_0.w_0", "fc_0.w_0_moment2_0", "fc_0.b_0_beta1_pow_acc_0",
-                                                       COUNTER))
+    assert all(again[name] == whole[name]
+               for name in ("table", "fc_0.w_0", "fc_0.w_0_moment2_0", "fc_0.b_0_beta1_pow_acc_0",
+                            COUNTER))
 
 
 def test_blocks_and_wholes_replace_each_other_and_blocks_of_some_servers_are_refused(saved, tmp_path):
@@ -128,7 +132,8 @@ def test_blocks_and_wholes_replace_each_other_and_blocks_of_some_servers_are_ref
     program, scope = two.programs[0], two.scopes[0]
     with scope_guard(scope):
         fluid.io.save_persistables(two.exe, str(tmp_path), program)
-        with pytest.raises(CheckpointDamaged, match="the blocks of .* rows, expected .*: not all servers that cut it so"):
+        with pytest.raises(CheckpointDamaged,
+                           match="the blocks of .* rows, expected .*: not all servers that cut it so"):
             fluid.io.load_persistables(two.exe, str(tmp_path), program)
     two.train(0, 1, tmp_path)
     job = Job(1)
@@ -145,16 +150,20 @@ def test_some_variables_are_loaded_alone(saved):
     after = next(scope.array("fc_1.w_0") for scope in job.scopes if scope.array("fc_1.w_0") is not None)
     assert not np.array_equal(after, fresh)
     assert all(np.array_equal(scope.array("fc_0.w_0_moment1_0"), before) for scope, before in zip(job.scopes, moments))
-    job.on_servers(lambda program: fluid.io.load_vars(job.exe, str(saved / "then"), program, vars=["fc_0.w_0_moment1_0"]))
-    assert not any(np.array_equal(scope.array("fc_0.w_0_moment1_0"), before) for scope, before in zip(job.scopes, moments))
+    job.on_servers(lambda program: fluid.io.load_vars(job.exe, str(saved / "then"), program,
+                                                      vars=["fc_0.w_0_moment1_0"]))
+    assert not any(np.array_equal(scope.array("fc_0.w_0_moment1_0"), before)
+                   for scope, before in zip(job.scopes, moments))
 
 
 @pytest.mark.parametrize("call, error, words", (
     (lambda exe, folder, program: fluid.io.save_inference_model(folder, ["x"], [], exe, program), UsageError,
      "save_inference_model: a server has blocks"),
     (lambda exe, folder, program: fluid.save(program, folder + "/x"), UsageError, "save: a server has blocks"),
-    (lambda exe, folder, program: fluid.io.load_persistables(exe, folder + "/none", program), CheckpointMissing, "no such folder"),
-    (lambda exe, folder, program: fluid.io.load(program, folder + "/none", exe), CheckpointMissing, "what save\\(\\) was given"),
+    (lambda exe, folder, program: fluid.io.load_persistables(exe, folder + "/none", program), CheckpointMissing,
+     "no such folder"),
+    (lambda exe, folder, program: fluid.io.load(program, folder + "/none", exe), CheckpointMissing,
+     "what save\\(\\) was given"),
     (lambda exe, folder, program: fluid.io.load_persistables(exe, folder, program), CheckpointDamaged, "no file for")))
 def test_what_a_server_cannot_do_is_a_sentence(tmp_path, call, error, words):
     job = Job(1)

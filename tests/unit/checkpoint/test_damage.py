@@ -1,4 +1,5 @@
-"""Damaged files, foreign names and disks that refuse: always a sentence with the path, never a traceback or a wrong place."""
+"""Damaged files, foreign names and disks that refuse: always a sentence with the path, never a traceback or a wrong
+place."""
 
 import errno
 import io
@@ -36,7 +37,8 @@ def with_variables(*names):
 
 # ---------------------------------------------------------------------- names
 
-OUTSIDE = ("../w", "a/../../w", "/tmp/w", "..", ".", "a//w", "a/", "w\0", manifest.NAME, ".save.0123456789abcdef.part/w")
+OUTSIDE = ("../w", "a/../../w", "/tmp/w", "..", ".", "a//w", "a/", "w\0", manifest.NAME,
+           ".save.0123456789abcdef.part/w")
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

@@ -18,7 +18,8 @@ from fleet_mpi.program.engine.scope import Scope, scope_guard
 
 
 class Training:
-    """A network with dropout and a sparse embedding in programs and a scope of its own, with servers inside or alone."""
+    """A network with dropout and a sparse embedding in programs and a scope of its own, with servers inside or
+    alone."""
 
     def __init__(self, servers=0, fleet=None, width=8):
         with from_scratch() as (self.main, self.startup):
@@ -163,7 +164,8 @@ for step in range(first, last):
 def test_a_job_without_a_seed_of_its_own_goes_on_in_another_process(tmp_path):
     def run(*words):
         environment = {name: value for name, value in os.environ.items() if name != "FLEET_MPI_SEED"}
-        ended = subprocess.run([sys.executable, "-c", SCRIPT, *map(str, words)], cwd=tmp_path, env=environment, text=True,
+        ended = subprocess.run([sys.executable, "-c", SCRIPT, *map(str, words)], cwd=tmp_path, env=environment,
+                               text=True,
                                capture_output=True, timeout=120)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout.splitlines()

@@ -1,4 +1,5 @@
-"""``fluid.io`` on a worker's program: what the servers have is saved and loaded with it; an executor's end is a goodbye."""
+"""``fluid.io`` on a worker's program: what the servers have is saved and loaded with it; an executor's end is a
+goodbye."""
 
 import gc
 

@@ -73,7 +73,8 @@ def test_a_checkpoint_that_does_not_fit_names_all_differences_and_changes_nothin
         with open(tmp_path / name, "wb") as stream:
             write_tensor(stream, array)
     before = values(program)
-    with pytest.raises(CheckpointDamaged, match=r"2 of 4 files are not what was saved: one\.w_0, two\.b_0.*remove .*saves"):
+    with pytest.raises(CheckpointDamaged,
+                       match=r"2 of 4 files are not what was saved: one\.w_0, two\.b_0.*remove .*saves"):
         load_persistables(None, str(tmp_path), program)
     os.remove(tmp_path / manifest.NAME)
     with pytest.raises(CheckpointDamaged, match=r"one\.w_0.*\[3, 4\].*\[5, 4\].*two\.b_0.*float64"):

@@ -27,7 +27,8 @@ def test_all_have_the_first_rank_s_values(count, piece, monkeypatch):
         assert all((one == array).all() for one in spread(list(range(count)), array, order=order))
 
 
-@pytest.mark.parametrize("array", (np.array(3.0), np.zeros((0, 4), "float32"), np.array([True, False]), np.array([7], "int64")))
+@pytest.mark.parametrize("array",
+                         (np.array(3.0), np.zeros((0, 4), "float32"), np.array([True, False]), np.array([7], "int64")))
 def test_any_shape_and_type(array):
     assert all(one.tobytes() == array.tobytes() and one.shape == array.shape for one in spread([0, 1, 2], array))
 

@@ -14,7 +14,8 @@ from fleet_mpi.transpile.collective import plan_of
 
 def gradients_of(*kilobytes, dtype="float32"):
     """Gradients of these sizes."""
-    return [Gradient(f"g{number}", (size, 1024 // np.dtype(dtype).itemsize), dtype) for number, size in enumerate(kilobytes)]
+    return [Gradient(f"g{number}", (size, 1024 // np.dtype(dtype).itemsize), dtype)
+            for number, size in enumerate(kilobytes)]
 
 
 def names(buckets):
@@ -47,8 +48,9 @@ def test_no_gradients_make_no_buckets():
 
 
 @given(sizes=some.lists(some.integers(1, 3000), max_size=20), fuse_mb=some.sampled_from((0, 0.002, 0.01, 32)),
-       last_mb=some.sampled_from((0, 0.001, 0.02, 1)), types=some.lists(some.sampled_from(("float32", "float64", "float16")),
-                                                                        min_size=20, max_size=20))
+       last_mb=some.sampled_from((0, 0.001, 0.02, 1)),
+       types=some.lists(some.sampled_from(("float32", "float64", "float16")),
+                        min_size=20, max_size=20))
 def test_every_gradient_is_in_one_bucket_in_order_and_within_the_size(sizes, fuse_mb, last_mb, types):
     gradients = [Gradient(f"g{number}", (size,), dtype) for number, (size, dtype) in enumerate(zip(sizes, types))]
     buckets, by_name = fuse(gradients, fuse_mb, last_mb), {one.name: one for one in gradients}
@@ -69,7 +71,8 @@ def test_every_gradient_is_in_one_bucket_in_order_and_within_the_size(sizes, fus
     for bucket, line in zip(buckets, flat.lines):
         # What lies between gradients is summed too, and must be nothing.
         assert line.dtype == bucket.dtype
-        assert line.astype("float64").sum() == sum((int(name[1:]) + 1) * by_name[name].shape[0] for name in bucket.names)
+        assert line.astype("float64").sum() == sum((int(name[1:]) + 1) * by_name[name].shape[0]
+                                                   for name in bucket.names)
 
 
 @pytest.fixture(scope="module")

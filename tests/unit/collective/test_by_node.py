@@ -21,7 +21,8 @@ def in_node_order(parts, nodes):
 
 
 @settings(max_examples=30)
-@given(nodes=some.integers(1, 3), size=some.integers(1, 3), lengths=some.lists(some.integers(0, 1500), min_size=1, max_size=3),
+@given(nodes=some.integers(1, 3), size=some.integers(1, 3),
+       lengths=some.lists(some.integers(0, 1500), min_size=1, max_size=3),
        chunk=some.sampled_from((256, 1000, 1 << 19)), dtype=some.sampled_from(("float32", "float64", "float16")),
        seed=some.integers(0, 5))
 def test_the_sum_is_that_of_nodes_in_their_order(nodes, size, lengths, chunk, dtype, seed):

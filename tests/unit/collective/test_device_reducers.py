@@ -21,7 +21,8 @@ def group(index=0):
 @pytest.fixture
 def said(monkeypatch):
     lines = []
-    monkeypatch.setattr(notices, "log", lambda: types.SimpleNamespace(info=lambda text, *words: lines.append(text % words)))
+    monkeypatch.setattr(notices, "log",
+                        lambda: types.SimpleNamespace(info=lambda text, *words: lines.append(text % words)))
     return lines
 
 

@@ -21,7 +21,8 @@ def test_sums_have_the_bits_of_rank_order(ranks, dtype):
     for seed in range(3):
         _, reducers = direct_reducers(ranks)
         found = reduced(reducers, [[parts[rank] for parts in given] for rank in range(ranks)], seed)
-        assert all(array.tobytes() == in_rank_order(parts).tobytes() for own in found for parts, array in zip(given, own))
+        assert all(array.tobytes() == in_rank_order(parts).tobytes() for own in found
+                   for parts, array in zip(given, own))
 
 
 def test_one_message_goes_each_way():

@@ -44,13 +44,15 @@ def test_an_array_that_is_started_later_does_not_overtake_one_of_many_chunks(ran
     for seed in range(5):
         _, reducers = exact_reducers(ranks, 4096)
         found = reduced(reducers, [[parts[rank] for parts in given] for rank in range(ranks)], seed)
-        assert all(array.tobytes() == in_rank_order(parts).tobytes() for own in found for parts, array in zip(given, own))
+        assert all(array.tobytes() == in_rank_order(parts).tobytes() for own in found
+                   for parts, array in zip(given, own))
 
 
 def test_all_ranks_take_turns_to_add_also_where_arrays_are_one_chunk():
     network, reducers = exact_reducers(3)
     reduced(reducers, [[np.ones(10, "float32")] * 6] * 3)
-    adding = {target for (_, target, channel), count in network.sent.items() if channel == Channel.PART for _ in range(count)}
+    adding = {target for (_, target, channel), count in network.sent.items() if channel == Channel.PART
+              for _ in range(count)}
     assert adding == {0, 1, 2}
     assert set(network.sent.values()) == {2}
 

@@ -19,7 +19,8 @@ def workers():
     """Three of them, who have done as many steps as exchanges."""
     network, made = Network(), []
     for rank in range(3):
-        made.append(Presence(network.transport(rank), 3, "worker {}".format, lambda rank=rank: made[rank].done[EXCHANGE]))
+        made.append(Presence(network.transport(rank), 3, "worker {}".format,
+                             lambda rank=rank: made[rank].done[EXCHANGE]))
     return made
 
 
@@ -56,7 +57,8 @@ def test_a_long_wait_is_told_once(workers):
 def test_one_who_has_left_before_this_exchange_is_named(workers):
     passed(workers, 5)
     leave(workers[1])
-    with pytest.raises(PeerLost, match="the gradients: worker 1 has ended after 5 steps, this worker has done 5") as caught:
+    with pytest.raises(PeerLost,
+                       match="the gradients: worker 1 has ended after 5 steps, this worker has done 5") as caught:
         workers[2].look(EXCHANGE, "the gradients", LONG)
     assert caught.value.told_elsewhere  # worker 0 says it
     with pytest.raises(PeerLost) as caught:
@@ -86,7 +88,8 @@ def test_a_meeting_without_one_who_has_left_ends(workers):
 def test_two_who_wait_for_each_other_at_different_places_are_told(workers):
     passed(workers, 5, 2)
     workers[1].look(MEETING, "barrier", LONG)
-    with pytest.raises(UsageError, match=r"the gradients: worker 1 has done 5 steps and waits for something else \(barrier\)"):
+    with pytest.raises(UsageError,
+                       match=r"the gradients: worker 1 has done 5 steps and waits for something else \(barrier\)"):
         workers[0].look(EXCHANGE, "the gradients", LONG)
 
 

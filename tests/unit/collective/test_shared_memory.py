@@ -1,4 +1,5 @@
-"""Sums in shared memory: the bits of messages, for those who can share; nobody waits in silence, nothing is left behind."""
+"""Sums in shared memory: the bits of messages, for those who can share; nobody waits in silence, nothing is left
+behind."""
 
 import errno
 import os

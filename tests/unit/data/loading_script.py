@@ -87,7 +87,8 @@ print("anew", shown(loader) == shown(DataLoader(Rows(4), batch_size=2)))
 for early in loader:
     break
 print("after a break", shown(loader)[0] == shown([early])[0], len(loader._pools))
-print("streams", shown(DataLoader(Stream(False), batch_size=4, num_workers=2)) == shown(DataLoader(Stream(False), batch_size=4)),
+print("streams",
+      shown(DataLoader(Stream(False), batch_size=4, num_workers=2)) == shown(DataLoader(Stream(False), batch_size=4)),
       shown(DataLoader(Stream(True), batch_size=4, num_workers=2)))
 shown(DataLoader(Rows(9), num_workers=1, worker_init_fn=greet))
 
@@ -95,9 +96,11 @@ workers = [worker.process for worker in loader._pools[0].workers]
 del loader
 print("ended", [process.poll() for process in workers])
 pids = []
-for problem, order in ((KeyError, [[0], [1], [4]]), (EnvironmentProblem, [[0], [1], [2], [5]]), (Stalled, [[0], [1], [6]])):
+for problem, order in ((KeyError, [[0], [1], [4]]), (EnvironmentProblem, [[0], [1], [2], [5]]),
+                       (Stalled, [[0], [1], [6]])):
     try:
-        for batch in DataLoader(Failing(), num_workers=2, batch_sampler=order, timeout=20 if problem is not Stalled else 1):
+        for batch in DataLoader(Failing(), num_workers=2, batch_sampler=order,
+                                timeout=20 if problem is not Stalled else 1):
             pids += np.asarray(batch).ravel().tolist()
     except problem as error:
         print(problem.__name__, error, str(error.__cause__).strip()[-21:] if problem is KeyError else "")

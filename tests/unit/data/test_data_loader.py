@@ -64,7 +64,8 @@ def test_shuffled_passes_differ_and_follow_the_scripts_seed():
 def test_streams_and_single_samples():
     assert numbers(DataLoader(Stream(), batch_size=3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert numbers(DataLoader(Stream(), batch_size=3, drop_last=True)) == [[0, 1, 2], [3, 4, 5]]
-    assert numbers(DataLoader(Stream(), batch_size=None)) == numbers(DataLoader(Rows(), batch_size=None)) == list(range(7))
+    assert numbers(DataLoader(Stream(), batch_size=None)) == numbers(DataLoader(Rows(),
+                                                                                batch_size=None)) == list(range(7))
     assert len(DataLoader(Rows(), batch_size=None)) == 7
     with pytest.raises(TypeError, match="no length"):
         len(DataLoader(Stream()))

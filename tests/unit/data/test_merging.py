@@ -80,7 +80,8 @@ VIEWS = "".join(f"1 {log_key(search, match, rank)} 1 {click}\n" for search, matc
 
 
 def views(tmp_path, **settings):
-    return loaded(tmp_path, VIEWS, CLICK, set_parse_logkey=True, set_enable_pv_merge=True, set_rank_offset="offsets", **settings)
+    return loaded(tmp_path, VIEWS, CLICK, set_parse_logkey=True, set_enable_pv_merge=True, set_rank_offset="offsets",
+                  **settings)
 
 
 def test_batches_hold_whole_page_views_in_random_order(tmp_path):

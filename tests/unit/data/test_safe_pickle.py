@@ -81,7 +81,8 @@ FORGED = calling("ndarray", (1,), "O", b"\x41" * 8)
     calling("_frombuffer", b"\x41" * 8, "O", (1,), "C", module="numpy._core.numeric"),
     calling("scalar", "O", b"\x41" * 8, module="numpy.core.multiarray"),
     calling("_reconstruct", 1, (0,), b"b", module="numpy.core.multiarray", state=(1, (9,), "f8", False, b"")),
-    calling("encode", "text", "zip", module="_codecs"), calling("encode", "text", "latin1", module="_codecs", state={"a": 1}),
+    calling("encode", "text", "zip", module="_codecs"),
+    calling("encode", "text", "latin1", module="_codecs", state={"a": 1}),
     b"\x80\x02cnumpy\ndtype\n.", b"\x80\x02cnumpy\nndarray\n.", b"\x80\x02]q\x00r\xff\xff\xff\xff.",
     b"\x80\x02B\xff\xff\xff\x7f.", b"", b".", b"no pickle", pickle.dumps(list(range(99)))[:-5]])
 def test_forged_and_damaged_pickles_end_in_a_sentence(written):
@@ -91,7 +92,8 @@ def test_forged_and_damaged_pickles_end_in_a_sentence(written):
 
 @pytest.mark.parametrize("protocol", [0, 2, 4, 5])
 def test_random_damage_is_read_or_refused_by_a_sentence(protocol):
-    value = {b"data": np.arange(60, dtype=np.uint8).reshape(20, 3), "labels": [1, 2] * 20, "x": (1.5, None, np.float64(2.5))}
+    value = {b"data": np.arange(60, dtype=np.uint8).reshape(20, 3), "labels": [1, 2] * 20,
+             "x": (1.5, None, np.float64(2.5))}
     content, rng, refused = pickle.dumps(value, protocol), random.Random(protocol), 0
     for _ in range(3000):
         changed = bytearray(content)

@@ -46,7 +46,8 @@ def test_weights_decide_how_often():
     assert sorted(WeightedRandomSampler([0, 1, 3], 2, replacement=False)) == [1, 2]
 
 
-@pytest.mark.parametrize("drop_last, expected", [(False, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]), (True, [[0, 1, 2, 3], [4, 5, 6, 7]])])
+@pytest.mark.parametrize("drop_last, expected",
+                         [(False, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]), (True, [[0, 1, 2, 3], [4, 5, 6, 7]])])
 def test_batches(drop_last, expected):
     for batches in (BatchSampler(TEN, batch_size=4, drop_last=drop_last),
                     BatchSampler(sampler=SequenceSampler(TEN), batch_size=4, drop_last=drop_last)):

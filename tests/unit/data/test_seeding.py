@@ -25,6 +25,7 @@ def test_workers_of_a_job_have_orders_of_their_own(monkeypatch):
     with settings.override(FLEET_MPI_SEED=5):
         draws = [random_of_pass(0).random()]
         for index in (0, 1, 2):
-            monkeypatch.setattr(cluster, "_cluster", cluster.Cluster([cluster.Member(0, "worker", index, "", "")], 0, None))
+            monkeypatch.setattr(cluster, "_cluster",
+                                cluster.Cluster([cluster.Member(0, "worker", index, "", "")], 0, None))
             draws.append(random_of_pass(0).random())
     assert draws[0] == draws[1] and len(set(draws)) == 3

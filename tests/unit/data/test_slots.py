@@ -22,7 +22,8 @@ THREE = slots_of([WORDS, DENSE, LABEL])
 
 
 def lines_of(samples):
-    return [f"{len(words)} {' '.join(map(str, words))} 2 {a} {b} 1 {label}\n".encode() for words, a, b, label in samples]
+    return [f"{len(words)} {' '.join(map(str, words))} 2 {a} {b} 1 {label}\n".encode()
+            for words, a, b, label in samples]
 
 
 def read_back(records):

@@ -1,4 +1,5 @@
-"""fleet_mpi/data/worker_pool.py, worker_process.py and by_value.py: a whole script, whose lines are looked at one by one."""
+"""fleet_mpi/data/worker_pool.py, worker_process.py and by_value.py: a whole script, whose lines are looked at one by
+one."""
 
 import re
 import subprocess
@@ -35,8 +36,10 @@ def test_the_script_says_so(printed, line):
 
 
 def test_a_worker_that_dies_or_stalls_is_named(printed):
-    assert re.search(r"^EnvironmentProblem DataLoader: worker process 1 of 2 \(pid \d+\) ended with signal 9", printed, re.M)
-    assert re.search(r"^Stalled DataLoader: worker process 0 of 2 \(pid \d+\) gave no batch within timeout=1 s", printed, re.M)
+    assert re.search(r"^EnvironmentProblem DataLoader: worker process 1 of 2 \(pid \d+\) ended with signal 9", printed,
+                     re.M)
+    assert re.search(r"^Stalled DataLoader: worker process 0 of 2 \(pid \d+\) gave no batch within timeout=1 s",
+                     printed, re.M)
 
 
 def test_the_script_ran_once(printed):

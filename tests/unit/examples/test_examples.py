@@ -30,7 +30,8 @@ def test_fit_a_line_converges_and_tells_what_was_reached_and_what_it_took(capsys
     assert numbers_after("loss", converged)[-1] < 10.0 and converged.endswith(" in the pass before: converged")
     error, guessed = map(float, re.search(r"are missed by (\S+) .*by (\S+) if the mean were the guess", test).groups())
     assert test.startswith("test: 102 prices it never saw") and 0.5 < error < 0.7 * guessed
-    assert re.fullmatch(r"took: [\d,]+ samples in \S+ s, [\d,]+ samples/s, after \S+ s for the first step; one process, nothing "
+    assert re.fullmatch(r"took: [\d,]+ samples in \S+ s, [\d,]+ samples/s, after \S+ s for the first step; one "
+                        r"process, nothing "
                         r"moved", took)
 
 
@@ -111,11 +112,13 @@ def test_resnet_learns_one_batch_by_heart(capsys):
 @pytest.mark.parametrize("api", list(training.APIS))
 def test_resnet_trains_alike_in_one_process_whatever_the_way(api, capsys):
     assert resnet.main(["--passes", "1", "--batches", "6", "--batch-size", "2", "--api", api]) == 0
-    assert [line[:18] for line in capsys.readouterr().out.splitlines()[:-1]] == ["[Epoch 0, batch 0]", "[Epoch 0, batch 5]"]
+    assert [line[:18] for line in capsys.readouterr().out.splitlines()[:-1]] == ["[Epoch 0, batch 0]",
+                                                                                 "[Epoch 0, batch 5]"]
 
 
 def test_resnet_takes_switches_of_the_strategy():
-    switches = ["--strategy", "recompute", "--strategy", "gradient_merge", "--strategy", "gradient_merge_configs.k_steps=2"]
+    switches = ["--strategy", "recompute", "--strategy", "gradient_merge", "--strategy",
+                "gradient_merge_configs.k_steps=2"]
     assert resnet.main(["--passes", "8", "--batch-size", "4", "--learning-rate", "0.02", *switches]) == 0
     types = [op.type for op in fluid.default_main_program().global_block().ops]
     assert types.count("conv2d") > 20  # of 18 layers with their shortcuts, computed again for backward
@@ -124,7 +127,8 @@ def test_resnet_takes_switches_of_the_strategy():
 
 
 def test_resnet_says_when_the_set_is_less_than_a_batch():
-    with settings.override(FLEET_MPI_SYNTHETIC_SAMPLES=3), pytest.raises(UsageError, match="less than a batch of 4 for each"):
+    with settings.override(FLEET_MPI_SYNTHETIC_SAMPLES=3), pytest.raises(UsageError,
+                                                                         match="less than a batch of 4 for each"):
         resnet.main(["--batch-size", "4"])
 
 

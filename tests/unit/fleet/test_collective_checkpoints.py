@@ -87,7 +87,8 @@ def test_only_worker_0_writes_and_removes(tmp_path, fleet):
 def test_what_cannot_be_read_or_meant_is_refused(tmp_path, fleet):
     fleet.save_check_point(None, str(tmp_path), TrainStatus(0))
     (tmp_path / NAMES[0] / "fleet_train_status").write_text("{}")
-    with pytest.raises(CheckpointDamaged, match="cannot read how far training was: KeyError.*take the checkpoint before"):
+    with pytest.raises(CheckpointDamaged,
+                       match="cannot read how far training was: KeyError.*take the checkpoint before"):
         fleet.load_check_point(None, str(tmp_path))
     with pytest.raises(UsageError, match="expected a TrainStatus, got int"):
         fleet.save_check_point(None, str(tmp_path), 3)

@@ -23,7 +23,8 @@ def of_1x(**options):
 
 
 @pytest.mark.parametrize("chosen, expected", (
-    (strategy(), None), (None, None), (of_1x(), None), (of_1x(mode="collective", collective_mode="grad_allreduce"), None),
+    (strategy(), None), (None, None), (of_1x(), None),
+    (of_1x(mode="collective", collective_mode="grad_allreduce"), None),
     (strategy(localsgd=True, localsgd_configs={"k_steps": 4, "begin_step": 9}), Schedule(4, 9)),
     (strategy(adaptive_localsgd=True, adaptive_localsgd_configs={"init_k_steps": 3}), Schedule(3, 1, adapts=True)),
     (of_1x(use_local_sgd=True), Schedule()), (of_1x(mode="collective", collective_mode="local_sgd"), Schedule())))
@@ -58,7 +59,8 @@ def test_batch_norms_of_all_workers_need_one_communicator_and_no_nodes():
     build_strategy = BuildStrategy()
     build_strategy.sync_batch_norm = True
     for chosen in (strategy(sync_batch_norm=True, nccl_comm_num=3, use_hierarchical_allreduce=True),
-                   strategy(build_strategy=build_strategy, nccl_comm_num=3), of_1x(sync_batch_norm=True, nccl_comm_num=3)):
+                   strategy(build_strategy=build_strategy, nccl_comm_num=3),
+                   of_1x(sync_batch_norm=True, nccl_comm_num=3)):
         assert synchronises(chosen)
         assert (options_of(chosen).comms, options_of(chosen).by_node) == (1, False)
         types = {op.type for op in build(normed, SGD(0.1), chosen, 2).main.global_block().ops}

@@ -157,7 +157,8 @@ def test_the_inference_model_has_no_training_in_it(tmp_path, loss, train):
     fleet.distributed_optimizer(SGD(0.1)).minimize(loss)
     train(fleet.main_program, fleet.startup_program, loss)
     names = fleet.save_inference_model(Executor(), str(tmp_path), ["x", "y"], [loss])
-    assert names == [loss.name] and {path.name for path in tmp_path.glob("[!.]*")} == {"__model__", "fc_0.b_0", "fc_0.w_0"}
+    assert names == [loss.name] and {path.name for path in tmp_path.glob("[!.]*")} == {"__model__", "fc_0.b_0",
+                                                                                       "fc_0.w_0"}
 
 
 def test_pslib_takes_a_list_of_losses_and_its_table_settings(loss):

@@ -40,7 +40,8 @@ def test_float16_gradients_change_nothing_for_one_worker(loss, train):
 
 
 def test_float16_gradients_travel_by_the_optimizer_too():
-    jobs = [build(line, FP16AllReduceOptimizer(SGD(0.1)), None, 2), build(line, SGD(0.1), strategy(fp16_allreduce=True), 2)]
+    jobs = [build(line, FP16AllReduceOptimizer(SGD(0.1)), None, 2),
+            build(line, SGD(0.1), strategy(fp16_allreduce=True), 2)]
     assert all(job.plan.options.half for job in jobs)
     assert same(*(train_workers(job, batches(2, 2))[0][0].values(job) for job in jobs))
 

@@ -28,7 +28,8 @@ def test_a_model_is_saved_and_loaded_whole(fleet, tmp_path):
 
 
 @pytest.mark.parametrize("name, given, sentence", (
-    ("save_one_table", (0, "path"), "tables have no numbers"), ("load_one_table", (0, "path"), "tables have no numbers"),
+    ("save_one_table", (0, "path"), "tables have no numbers"),
+    ("load_one_table", (0, "path"), "tables have no numbers"),
     ("clear_one_table", (0,), "tables have no numbers"), ("confirm", (), "no uncommitted updates"),
     ("revert", (), "no uncommitted updates"), ("shrink_sparse_table", (), "a fixed size")))
 def test_what_concerns_single_tables_is_refused(fleet, name, given, sentence):

@@ -137,7 +137,8 @@ def letters(roles):
 @pytest.mark.parametrize("size, servers, ratio, expected", (
     (1, 0, "", "w"), (2, 0, "", "sw"), (3, 0, "", "sws"), (4, 0, "", "swsw"), (5, 0, "", "swsws"), (6, 0, "", "swswsw"),
     (5, 1, "", "swwww"), (5, 2, "", "sswww"), (5, 4, "", "ssssw"), (1, 3, "", "w"),
-    (8, 0, "1:3", "swwwswww"), (7, 0, "2:1", "sswssws"), (6, 0, "1 : 1", "swswsw"), (2, 0, "1:5", "sw"), (1, 0, "2:1", "w"),
+    (8, 0, "1:3", "swwwswww"), (7, 0, "2:1", "sswssws"), (6, 0, "1 : 1", "swswsw"), (2, 0, "1:5", "sw"),
+    (1, 0, "2:1", "w"),
     (3, 0, "0:1", "www")))
 def test_mpi_gives_roles_by_rank(size, servers, ratio, expected):
     roles = roles_for(size, servers, ratio)
@@ -355,7 +356,8 @@ def test_a_role_that_is_none_is_refused_also_where_the_rank_decides(make, monkey
         make()
 
 
-@pytest.mark.parametrize("variables", (dict(PADDLE_TRAINER_ID="3"), dict(PADDLE_TRAINERS_NUM="1", PADDLE_TRAINER_ID="1")))
+@pytest.mark.parametrize("variables",
+                         (dict(PADDLE_TRAINER_ID="3"), dict(PADDLE_TRAINERS_NUM="1", PADDLE_TRAINER_ID="1")))
 def test_a_worker_beyond_the_count_is_refused(variables, monkeypatch):
     job(monkeypatch, **variables)
     with pytest.raises(UsageError, match="says that it is worker [13], but there are [13], numbered from 0"):

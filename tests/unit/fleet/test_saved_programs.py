@@ -22,7 +22,8 @@ def model(tmp_path):
 def config(folder, out, **feeds):
     return SimpleNamespace(
         dump_model_dir=str(folder), dump_program_filename="__model__", save_params_filename="params", batch_size=2,
-        feed_config=SimpleNamespace(feeded_vars_names=["x"], feeded_vars_dims=[3], feeded_vars_types=["float32"], **feeds),
+        feed_config=SimpleNamespace(feeded_vars_names=["x"], feeded_vars_dims=[3], feeded_vars_types=["float32"],
+                                    **feeds),
         fetch_config=SimpleNamespace(fetch_vars_names=[out]))
 
 

@@ -23,7 +23,8 @@ def valid(optimizer, workers=2, has_servers=False, **switches):
     ("localsgd", SGD(0.1), True), ("localsgd", Momentum(0.1, 0.9), True), ("localsgd", Adam(0.1), False),
     ("adaptive_localsgd", paddle2.SGD(0.1), True), ("adaptive_localsgd", Adam(0.1), False),
     ("dgc", paddle2.Momentum(0.1, 0.9), True), ("dgc", SGD(0.1), False), ("lars", Momentum(0.1, 0.9), True),
-    ("lars", Adam(0.1), False), ("lamb", Adam(0.1), True), ("lamb", SGD(0.1), False), ("fp16_allreduce", SGD(0.1), True)))
+    ("lars", Adam(0.1), False), ("lamb", Adam(0.1), True), ("lamb", SGD(0.1), False),
+    ("fp16_allreduce", SGD(0.1), True)))
 def test_a_switch_needs_its_optimizer(switch, optimizer, applies, capsys):
     assert valid(optimizer, **{switch: True}) == ({switch} if applies else set())
     said = capsys.readouterr().err

@@ -54,7 +54,8 @@ def test_an_unknown_option_says_the_nearest(change, said):
 
 
 @pytest.mark.parametrize("name, key", (("a_sync_configs", "k_steps"), ("localsgd_configs", "k_steps"),
-                                       ("gradient_merge_configs", "k_steps"), ("adaptive_localsgd_configs", "init_k_steps")))
+                                       ("gradient_merge_configs", "k_steps"),
+                                       ("adaptive_localsgd_configs", "init_k_steps")))
 def test_steps_below_0_are_refused(name, key):
     with pytest.raises(UsageError, match=rf"{name}\['{key}'\]: expected a whole number from 0 up, got -1"):
         setattr(DistributedStrategy(), name, {key: -1})

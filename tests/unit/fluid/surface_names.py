@@ -16,7 +16,8 @@ TIERS = ("T0", "T1a", "T1b", "T2", "documented")
 # Names of the list that are not here, with the reason.
 _INNER = "of the original's own inner workings; means nothing here"
 ABSENT = {
-    "paddle.distributed.fleet.util.get_user_id": "the script's own: it puts an object with this method in the place of util",
+    "paddle.distributed.fleet.util.get_user_id": "the script's own: it puts an object with this method in the place of "
+                                                 "util",
     "paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler.fleet._transpile": _INNER,
     "paddle.fluid.incubate.fleet.parameter_server.pslib.FLEET_GLOBAL_DICT": _INNER,
     "paddle.fluid.incubate.fleet.parameter_server.pslib._prepare_params": _INNER,

@@ -51,8 +51,8 @@ def test_the_folder_is_this_users_alone_and_the_same_for_all_its_processes(choos
     assert choose() == choose() == (shared, [])
     assert stat.S_IMODE(os.stat(shared).st_mode) == 0o700
     assert capfd.readouterr().err.splitlines()[0] == (
-        f"fleet_mpi: no folder for compiled kernels can be written to (NUMBA_CACHE_DIR, the package's own, ~/.cache): they "
-        f"are kept in {shared}; export NUMBA_CACHE_DIR=FOLDER chooses another")
+        f"fleet_mpi: no folder for compiled kernels can be written to (NUMBA_CACHE_DIR, the package's own, ~/.cache): "
+        f"they are kept in {shared}; export NUMBA_CACHE_DIR=FOLDER chooses another")
 
 
 def test_one_rank_of_a_machine_says_so(choose, capfd):
@@ -116,7 +116,8 @@ def read_only(tmp_path):
     environ = {"PATH": os.environ["PATH"], "HOME": str(copy), "PYTHONPATH": str(copy), "TMPDIR": str(tmp_path / "tmp")}
 
     def run(code, **variables):
-        ended = subprocess.run([*wrapped, sys.executable, "-c", code], env={**environ, **variables}, capture_output=True,
+        ended = subprocess.run([*wrapped, sys.executable, "-c", code], env={**environ, **variables},
+                               capture_output=True,
                                text=True, timeout=120, cwd=tmp_path)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout.split(), ended.stderr

@@ -22,7 +22,8 @@ def find_case(count, highest, capacity, may_add, before=()):
     return make
 
 
-KERNEL_CASES = {"find_slots": [find_case(0, 5, 4, True), find_case(300, 9, 64, True), find_case(300, 2 ** 62, 301, True),
+KERNEL_CASES = {"find_slots": [find_case(0, 5, 4, True), find_case(300, 9, 64, True),
+                               find_case(300, 2 ** 62, 301, True),
                                find_case(50, 9, 64, False, before=[3, -4, 7]), find_case(1, 2, 1, True)]}
 
 

@@ -17,7 +17,8 @@ NO_GPU, TWO_GPUS = Allocation(2), Allocation(2, ("0", "1"))
 def shown(words, around=NO_GPU):
     """All that is shown for these words, times and places left out."""
     job = parse([*words.split(), "train.py", "--epochs", "3"], around)
-    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} announce.py:\d+\]", "TIME]", announce.opening(job, around, told(job)))
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} announce.py:\d+\]", "TIME]",
+                  announce.opening(job, around, told(job)))
 
 
 def test_the_output_of_the_guide_comes_line_by_line():
@@ -77,7 +78,8 @@ def test_hosts_are_a_distinct_argument():
 def test_servers_and_workers_have_a_table_each():
     text = shown("--server_num 1 --worker_num 2")
     assert "Run parameter-server mode. pserver arguments:['--server_num', '--worker_num']" in text
-    assert text.index("Local server start 1 processes.") < text.index("PSERVER") < text.index("Local worker start 2 processes.") \
+    assert text.index("Local server start 1 processes.") < text.index("PSERVER") < text.index("Local worker start 2 "
+                                                                                              "processes.") \
         < text.index("TRAINER ") and "launch train" not in text
 
 

@@ -51,7 +51,9 @@ def test_a_box_that_does_not_end_is_shown_at_the_end():
     assert fed(OPEN_MPI[:-10], 10000) == (OPEN_MPI[:-10], b"")
 
 
-@pytest.mark.parametrize("line", (b"A daemon (pid 7) died unexpectedly", b"A daemon failed to report back after being spawned."))
+@pytest.mark.parametrize("line",
+                         (b"A daemon (pid 7) died unexpectedly",
+                          b"A daemon failed to report back after being spawned."))
 def test_daemons_that_did_not_start_are_mpiruns_business(line):
     box = b"-" * 60 + b"\n" + line + b"\n" + b"-" * 60 + b"\n"
     assert fed(box, 10000) == (b"", box)

@@ -42,7 +42,8 @@ def test_a_job_on_one_machine(words, found, cores, made):
 
 
 def test_a_job_on_one_other_machine():
-    assert line("--ips 10.0.0.1 --nproc_per_node 2", MPICH_5, Allocation(8)) == "mpiexec -hosts 10.0.0.1:2 -np 2 PROGRAM"
+    assert line("--ips 10.0.0.1 --nproc_per_node 2", MPICH_5,
+                Allocation(8)) == "mpiexec -hosts 10.0.0.1:2 -np 2 PROGRAM"
 
 
 @pytest.mark.parametrize("words, found, made", (
@@ -56,7 +57,8 @@ def test_a_job_on_one_other_machine():
     (UNEVEN, MPICH_5, "mpiexec -hosts a:1,b:2 -np 3 PROGRAM"),
     (UNEVEN, SRUN_PMIX,
      "srun --mpi=pmix --kill-on-bad-exit=1 --export=ALL -n 3 --distribution=arbitrary --nodelist=a,b,b PROGRAM"),
-    (TURNS, OPEN_5, "mpirun --map-by :OVERSUBSCRIBE --bind-to none X -np 1 --host a:1 PROGRAM : -np 1 --host b:1 PROGRAM "
+    (TURNS, OPEN_5,
+     "mpirun --map-by :OVERSUBSCRIBE --bind-to none X -np 1 --host a:1 PROGRAM : -np 1 --host b:1 PROGRAM "
                     ": -np 1 --host a:1 PROGRAM : -np 1 --host b:1 PROGRAM"),
     (TURNS, MPICH_5, "mpiexec -rankmap 0,1,0,1 -hosts a:2,b:2 -np 4 PROGRAM"),
     (TURNS, MPICH_4, "mpiexec -hosts a:1,b:1,a:1,b:1 -np 4 PROGRAM"),
@@ -116,7 +118,8 @@ def test_ranks_of_a_collective_job_are_told_their_devices(monkeypatch, tmp_path)
     assert added("--gpus 0,1") == {
         "FLEET_MPI_LAUNCH_SERVERS": "0", "PADDLE_TRAINER_ENDPOINTS": "127.0.0.1:6170,127.0.0.1:6171",
         "PADDLE_TRAINERS_NUM": "2", "FLEET_MPI_LAUNCH_DEVICES": "0;1", "FLEET_MPI_LAUNCH_PER_NODE": "2",
-        "FLEET_MPI_LAUNCH_LOGS": str(tmp_path / "log"), "FLEET_MPI_LAUNCH_OPENED": "a", "FLEET_MPI_LAUNCH_ECHO": "first"}
+        "FLEET_MPI_LAUNCH_LOGS": str(tmp_path / "log"), "FLEET_MPI_LAUNCH_OPENED": "a",
+        "FLEET_MPI_LAUNCH_ECHO": "first"}
     assert told(parse(["--gpus", "0,1", "train.py"])).keys() < added("--gpus 0,1").keys()
 
 

@@ -35,7 +35,8 @@ def facts(rank=0, size=2, **changed):
             "shm_problem": "", "shm_free": 1 << 30, "left_over": 0, "left_over_bytes": 0, "has_driver": False,
             "no_gpu": "cupy is not installed", "gpus": 0, "is_cuda_aware": False, "cuda_aware_by": "somebody says no",
             "cache": "/env/cache", "cache_kind": "ext4", "cache_problem": "", "is_temporary": False, "folder": "/run",
-            "folder_kind": "ext4", "is_torn": False, "rename_problem": "", "slurm": {}, "has_srun": False, "plugins": [], "broken": {},
+            "folder_kind": "ext4", "is_torn": False, "rename_problem": "", "slurm": {}, "has_srun": False,
+            "plugins": [], "broken": {},
             "srun_problem": "",
             **changed}
 
@@ -87,13 +88,15 @@ def alone(pair=None, **changed):
     (checks.meeting, alone(), OK, "two ranks, started by /env/bin/mpirun, met in 0.2 s", ""),
     (checks.meeting, alone(mpirun="", mpirun_problem="no mpirun, neither here nor there"), FAIL,
      "no ranks can be started: no mpirun, neither here", "pip install"),
-    (checks.meeting, alone(Heard({}, apart="undefined symbol")), FAIL, "did not meet: undefined symbol", "LD_LIBRARY_PATH"),
+    (checks.meeting, alone(Heard({}, apart="undefined symbol")), FAIL, "did not meet: undefined symbol",
+     "LD_LIBRARY_PATH"),
     (checks.meeting, alone(Heard({}, hung=True)), FAIL, "started by /env/bin/mpirun, hung", "LD_LIBRARY_PATH"),
     (checks.one_mpi, job({}, {}), OK, "Open MPI's mpirun and the library: Open MPI", ""),
     (checks.one_mpi, job({}, {}, launcher=PMI2), OK, "Open MPI under srun --mpi=pmi2", ""),
     (checks.one_mpi, job({}, {}, {"library": "Open MPI v4.1.4"}), FAIL,
      "Open MPI v5.0.11 on ranks 0-1; Open MPI v4.1.4 on rank 2", "same MPI"),
-    (checks.one_mpi, apart(job({}).launcher, **OF_MPICH), FAIL, "starts ranks of Open MPI, but mpi4py loads MPICH 5.0.2",
+    (checks.one_mpi, apart(job({}).launcher, **OF_MPICH), FAIL,
+     "starts ranks of Open MPI, but mpi4py loads MPICH 5.0.2",
      "beside this Python (/env)"),
     (checks.one_mpi, alone(**OF_MPICH), FAIL, "/env/bin/mpirun is of Open MPI, but mpi4py loads MPICH", "(/env)"),
     (checks.one_mpi, alone(typed="/usr/bin/mpirun", typed_family="MPICH"), WARN,
@@ -127,7 +130,8 @@ def test_the_family_of_a_library_is_that_of_its_launchers(library, family):
     assert job({"library": library}).family == family
 
 
-@pytest.mark.parametrize("numbers, words", (((3,), "rank 3"), ((2, 0, 1, 5), "ranks 0-2, 5"), ((0, 2, 4), "ranks 0, 2, 4")))
+@pytest.mark.parametrize("numbers, words",
+                         (((3,), "rank 3"), ((2, 0, 1, 5), "ranks 0-2, 5"), ((0, 2, 4), "ranks 0, 2, 4")))
 def test_ranks_are_named_as_people_do(numbers, words):
     assert checks.named([facts(number) for number in numbers]) == words
 
@@ -154,16 +158,21 @@ def test_ranks_are_named_as_people_do(numbers, words):
     (machine.compute_threads, job({}, {}, {}), WARN, "3 ranks on here compute with 6 threads on 4 cores",
      "FLEET_MPI_THREADS=1"),
     (machine.compute_threads, job(*[{"threads": 1}] * 6), OK, "1 for", ""),
-    (machine.compute_threads, apart(SRUN._replace(here=4)), WARN, "4 ranks on here compute with 8 threads", "THREADS=1"),
-    (machine.compute_threads, job({}, {"limits": {"OMP_NUM_THREADS": "4,2"}}), WARN, "OMP_NUM_THREADS=4,2 on here, where a "
+    (machine.compute_threads, apart(SRUN._replace(here=4)), WARN, "4 ranks on here compute with 8 threads",
+     "THREADS=1"),
+    (machine.compute_threads, job({}, {"limits": {"OMP_NUM_THREADS": "4,2"}}), WARN,
+     "OMP_NUM_THREADS=4,2 on here, where a "
      "rank's share is 2", "export OMP_NUM_THREADS=2"),
     (machine.compute_threads, job({}, {"limits": {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "2"}}), OK, "2 for", ""),
-    (machine.compute_threads, job({"threads_problem": "FLEET_MPI_THREADS='x'"}), FAIL, "FLEET_MPI_THREADS='x'", "unset"),
+    (machine.compute_threads, job({"threads_problem": "FLEET_MPI_THREADS='x'"}), FAIL, "FLEET_MPI_THREADS='x'",
+     "unset"),
     (machine.shared_memory, job({}, {}), OK, "1024 MB free on here for 2 ranks that need 20", ""),
     (machine.shared_memory, job({"shm_free": 8 * MB}, {}), FAIL, "8 MB free, 2 ranks need 20", "--shm-size=1g"),
-    (machine.shared_memory, job(*[{"shm_free": 64 * MB, "library": MPICH}] * 16), FAIL, "64 MB free, 16 ranks need 100", "g"),
+    (machine.shared_memory, job(*[{"shm_free": 64 * MB, "library": MPICH}] * 16), FAIL, "64 MB free, 16 ranks need 100",
+     "g"),
     (machine.shared_memory, job(*[{"shm_free": 64 * MB}] * 16), OK, "64 MB free", ""),
-    (machine.shared_memory, job({}, {"host": "there", "shm_free": MB}), FAIL, "/dev/shm on there has 1 MB free", "docker"),
+    (machine.shared_memory, job({}, {"host": "there", "shm_free": MB}), FAIL, "/dev/shm on there has 1 MB free",
+     "docker"),
     (machine.shared_memory, job({"left_over": 3, "left_over_bytes": 200 * MB}), WARN,
      "3 segments of killed jobs hold 200 MB", "rm /dev/shm/mpich_shm_*"),
     (machine.shared_memory, alone(shm_free=20 * MB, library=MPICH), FAIL, "20 MB free, 4 ranks need 28", "docker"),
@@ -173,30 +182,39 @@ def test_ranks_are_named_as_people_do(numbers, words):
     (machine.gpu, job(GPU, GPU), OK, "2 on here", ""),
     (machine.gpu, job(GPU, GPU, GPU), WARN, "3 ranks on here share 2 GPUs", "--gpus"),
     (machine.cuda_aware, job({}), OK, "not needed without a GPU (somebody says no)", ""),
-    (machine.cuda_aware, job(GPU, GPU), WARN, "no (somebody says no): gradients pass through pinned host memory", "CUDA"),
+    (machine.cuda_aware, job(GPU, GPU), WARN, "no (somebody says no): gradients pass through pinned host memory",
+     "CUDA"),
     (machine.cuda_aware, job({**GPU, "is_cuda_aware": True}), OK, "yes (somebody", ""),
     (machine.cuda_aware, job(GPU, {**GPU, "is_cuda_aware": True}), FAIL, "rank 1 and rank 0 do not agree", "AWARE=no"),
     (machine.cache_folder, job({}), OK, "/env/cache (ext4) can be written to", ""),
-    (machine.cache_folder, job({}, {"cache_problem": "Read-only"}), WARN, "/env/cache on here cannot be used: Read-only",
+    (machine.cache_folder, job({}, {"cache_problem": "Read-only"}), WARN,
+     "/env/cache on here cannot be used: Read-only",
      "NUMBA_CACHE_DIR"),
-    (machine.cache_folder, job({"cache": "", "cache_problem": "no llvmlite"}), FAIL, "compiled on here: no llvmlite", "numba"),
+    (machine.cache_folder, job({"cache": "", "cache_problem": "no llvmlite"}), FAIL, "compiled on here: no llvmlite",
+     "numba"),
     (machine.cache_folder, job({}, {"cache": "/tmp/fleet_mpi-7", "is_temporary": True}), WARN,
      "can be written to: compiled kernels go to /tmp/fleet_mpi-7", "NUMBA_CACHE_DIR"),
-    (machine.cache_folder, job({"cache": "", "is_temporary": True}), WARN, "every rank compiles anew", "NUMBA_CACHE_DIR"),
+    (machine.cache_folder, job({"cache": "", "is_temporary": True}), WARN, "every rank compiles anew",
+     "NUMBA_CACHE_DIR"),
     (machine.cache_folder, job({"cache_kind": "nfs4"}), OK, "(nfs4) can be", ""),
-    (machine.cache_folder, job({"cache_kind": "nfs4"}, {"host": "there"}), WARN, "on nfs4, for 2 hosts", "NUMBA_CACHE_DIR"),
+    (machine.cache_folder, job({"cache_kind": "nfs4"}, {"host": "there"}), WARN, "on nfs4, for 2 hosts",
+     "NUMBA_CACHE_DIR"),
     (machine.cache_folder, alone(cache_kind="lustre", slurm=BATCH), WARN, "on lustre, for 2 hosts", "NUMBA_CACHE_DIR"),
     (machine.rename, job({}), OK, "a file in /run (ext4) is replaced whole", ""),
-    (machine.rename, job({}, {"rename_problem": "a reader got nothing", "is_torn": True}), FAIL, "half written", "another"),
+    (machine.rename, job({}, {"rename_problem": "a reader got nothing", "is_torn": True}), FAIL, "half written",
+     "another"),
     (machine.rename, job({"rename_problem": "Permission denied"}), WARN, "nothing can be saved in /run", "elsewhere"),
     (machine.slurm, job({}), OK, "none here", ""),
     (machine.slurm, alone(has_srun=True, plugins=["none", "pmi2", "pmix_v4"]), OK, "or srun --mpi=pmix", ""),
-    (machine.slurm, alone(has_srun=True, plugins=["none", "pmi2"]), WARN, "srun --mpi=pmix, which Open MPI needs, does not "
+    (machine.slurm, alone(has_srun=True, plugins=["none", "pmi2"]), WARN,
+     "srun --mpi=pmix, which Open MPI needs, does not "
      "work here: srun offers none, pmi2", "by mpirun"),
-    (machine.slurm, alone(has_srun=True, plugins=["pmix"], broken={"pmix": "no library"}), WARN, "here: no library", "mpirun"),
+    (machine.slurm, alone(has_srun=True, plugins=["pmix"], broken={"pmix": "no library"}), WARN, "here: no library",
+     "mpirun"),
     (machine.slurm, job({"has_srun": True, "plugins": ["none"]}), OK, "start ranks by mpirun, fleetrun", ""),
     (machine.slurm, alone(has_srun=True, srun_problem="no conf"), OK, "there is no cluster: no conf", ""),
-    (machine.slurm, alone(has_srun=True, srun_problem="no conf", slurm=BATCH), WARN, "srun does not answer: no conf", "site"),
+    (machine.slurm, alone(has_srun=True, srun_problem="no conf", slurm=BATCH), WARN, "srun does not answer: no conf",
+     "site"),
     (machine.slurm, alone(has_srun=True, slurm=BATCH, library=MPICH), OK, "job 7 on 2 nodes; start ranks by mpirun, "
      "fleetrun or srun --mpi=pmi2", ""),
     (machine.slurm, alone(slurm=FOUR_EACH), WARN, "--cpus-per-task=4 was asked for", "export SRUN_CPUS_PER_TASK"),
@@ -276,7 +294,8 @@ def test_without_mpirun_no_ranks_are_started(said):
 
 
 def test_what_could_not_be_looked_at_is_said(said):
-    code, out, commands = said({**STEP, "SLURM_PROCID": "0"}, Heard({"number": 0, "host": "here"}, step="cores", hung=True))
+    code, out, commands = said({**STEP, "SLURM_PROCID": "0"},
+                               Heard({"number": 0, "host": "here"}, step="cores", hung=True))
     assert code == 3 and commands[1:] == [("end", 3)]  # others may hang too
     assert states(out)["looking"] == "fail" and states(out)["slots"] == "warn"
     assert "could not be looked at" in out
@@ -301,8 +320,10 @@ def test_wrong_words_are_usage():
 
 def test_doctor_is_a_command_unless_a_file_is_called_so(tmp_path):
     def run():
-        return subprocess.run([sys.executable, "-m", "fleet_mpi", "doctor", "--help"], cwd=tmp_path, capture_output=True,
-                              text=True, timeout=60, env={"PYTHONPATH": str(Path(__file__).parents[3]), "PATH": ""}).stdout
+        return subprocess.run([sys.executable, "-m", "fleet_mpi", "doctor", "--help"], cwd=tmp_path,
+                              capture_output=True,
+                              text=True, timeout=60,
+                              env={"PYTHONPATH": str(Path(__file__).parents[3]), "PATH": ""}).stdout
     assert run().startswith("usage: python -m fleet_mpi doctor")
     (tmp_path / "doctor").write_text("import sys; print('mine', sys.argv[1:])")
     assert run() == "mine ['--help']\n"

@@ -19,7 +19,8 @@ def test_the_kind_of_a_file_system_is_that_of_the_nearest_mount(tmp_path):
     mounts = tmp_path / "mounts"
     mounts.write_text("/dev/a / ext4 rw 0 0\nserver:/x /home\\040dirs nfs4 rw 0 0\nserver:/y /home lustre rw 0 0\n"
                       "tmpfs / overlay rw 0 0\n")
-    kinds = [doctor_facts.kind_of_file_system(path, mounts) for path in ("/", "/home", "/home/me", "/homes", "/home dirs/x")]
+    kinds = [doctor_facts.kind_of_file_system(path, mounts)
+             for path in ("/", "/home", "/home/me", "/homes", "/home dirs/x")]
     assert kinds == ["overlay", "lustre", "lustre", "overlay", "nfs4"]
     assert doctor_facts.kind_of_file_system("/", tmp_path / "nothing") == ""
 

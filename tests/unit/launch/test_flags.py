@@ -35,7 +35,8 @@ def test_what_is_not_built_is_refused_with_a_sentence(words, said):
         flags.read(words.split())
 
 
-@pytest.mark.parametrize("words", ("--heter_workers=", "--heter_worker_num=0", "--elastic_level -1", "--rank -1", "--rank 0"))
+@pytest.mark.parametrize("words",
+                         ("--heter_workers=", "--heter_worker_num=0", "--elastic_level -1", "--rank -1", "--rank 0"))
 def test_a_refused_flag_may_say_that_it_is_not_meant(words):
     flags.read(words.split())
 

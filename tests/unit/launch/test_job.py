@@ -99,7 +99,8 @@ def test_where_the_output_goes(words, log_dir, append, echo):
 
 
 @pytest.mark.parametrize("words, shows", (
-    ("-np 2", False), ("-np 2 --print_config True", True), ("--gpus 0", True), ("--gpus 0 --print_config=False", False)))
+    ("-np 2", False), ("-np 2 --print_config True", True), ("--gpus 0", True),
+    ("--gpus 0 --print_config=False", False)))
 def test_whether_arguments_are_shown(words, shows):
     assert parse([*words.split(), "train.py"]).shows is shows
 
@@ -146,7 +147,8 @@ def test_a_mode_that_is_not_built_is_refused():
 
 
 @pytest.mark.parametrize("host, is_here", (
-    ("localhost", True), ("127.0.0.1", True), ("127.0.0.9", True), ("own.name", True), ("192.0.2.1", False), ("a", False)))
+    ("localhost", True), ("127.0.0.1", True), ("127.0.0.9", True), ("own.name", True), ("192.0.2.1", False),
+    ("a", False)))
 def test_a_host_is_this_machine_by_name_or_address(host, is_here):
     assert Allocation(names=("own.name",)).is_here(host) == is_here
 

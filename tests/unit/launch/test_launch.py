@@ -148,14 +148,16 @@ def test_a_second_job_has_another_folder_for_its_logs(started, capsys, tmp_path)
     main(["-np", "2", "train.py"])
     first.release()
     main(["-np", "2", "train.py"])
-    assert [environ["FLEET_MPI_LAUNCH_LOGS"] for _, environ, _ in started] == [str(tmp_path / "log.2"), str(tmp_path / "log")]
+    assert [environ["FLEET_MPI_LAUNCH_LOGS"] for _, environ, _ in started] == [str(tmp_path / "log.2"),
+                                                                               str(tmp_path / "log")]
     assert capsys.readouterr().err.splitlines()[:2] == [
         "fleet_mpi: another job writes its logs to log now: those of this one are in log.2",
         "fleet_mpi: the job ended with code 4; what ranks wrote is in log.2"]
 
 
 @pytest.mark.parametrize("began, code", ((False, 3), (True, 255)))
-def test_hosts_that_cannot_be_reached_are_named_if_no_rank_has_begun(started, endings, capsys, monkeypatch, began, code):
+def test_hosts_that_cannot_be_reached_are_named_if_no_rank_has_begun(started, endings, capsys, monkeypatch, began,
+                                                                     code):
     def run(words, environ, folder):
         if began:
             notes.leave_note(folder, notes.BEGAN, "", "0")
@@ -163,8 +165,8 @@ def test_hosts_that_cannot_be_reached_are_named_if_no_rank_has_begun(started, en
     monkeypatch.setattr(starting.running, "run", run)
     assert main(["--ips", "no.such.host1,no.such.host2", "--nproc_per_node", "1", "--rsh", "false", "train.py"]) == code
     said = capsys.readouterr().err
-    assert ("fleet_mpi: EnvironmentProblem: no rank was started: no.such.host1, no.such.host2 cannot be reached from here by "
-            "false: exit code 1." in said) is not began
+    assert ("fleet_mpi: EnvironmentProblem: no rank was started: no.such.host1, no.such.host2 cannot be reached from "
+            "here by false: exit code 1." in said) is not began
     assert ("a box" in said) is began
 
 

@@ -1,4 +1,5 @@
-"""``python -m fleet_mpi names``: plain Python's ``import paddle`` finds this package, and never instead of a real one."""
+"""``python -m fleet_mpi names``: plain Python's ``import paddle`` finds this package, and never instead of a real
+one."""
 
 import os
 import subprocess
@@ -28,7 +29,8 @@ class Environment:
 
     def run(self, *words, **variables):
         """Run this environment's Python in a folder without modules; (code, stdout, stderr)."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "FLEET_MPI_", "PM"))}
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("PYTHON", "FLEET_MPI_", "PM"))}
         ended = subprocess.run([self.python, *words], cwd=self.site.parent, env={**kept, **variables}, timeout=120,
                                capture_output=True, text=True)
         return ended.returncode, ended.stdout, ended.stderr
@@ -55,7 +57,8 @@ def test_names_are_installed_looked_at_and_removed(environment):
     assert environment.run(*names, "status") == (1, "not installed; import paddle fails\n", "")
     code, said, _ = environment.run(*names, "install")
     assert (code, said) == (0, f"installed: {environment.file}; import paddle finds fleet_mpi in this environment\n")
-    assert environment.run(*names, "status") == (0, f"installed: {environment.file}; import paddle finds fleet_mpi\n", "")
+    assert environment.run(*names, "status") == (0, f"installed: {environment.file}; import paddle finds fleet_mpi\n",
+                                                 "")
     code, said, error = environment.run("-c", WHERE)
     assert (code, said) == (0, "fleet_mpi.paddle\n")
     assert error == f"fleet_mpi: paddle is fleet_mpi here (found in {on_path.FOLDER}; python -m fleet_mpi names)\n"

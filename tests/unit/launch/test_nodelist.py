@@ -7,7 +7,8 @@ from fleet_mpi.launch.nodelist import expanded, nodes
 
 
 @pytest.mark.parametrize("short, names", (
-    ("", ""), ("n1", "n1"), ("n[1-3]", "n1 n2 n3"), ("n[1,3-4],m", "n1 n3 n4 m"), ("gpu[08-10]x,k2", "gpu08x gpu09x gpu10x k2"),
+    ("", ""), ("n1", "n1"), ("n[1-3]", "n1 n2 n3"), ("n[1,3-4],m", "n1 n3 n4 m"),
+    ("gpu[08-10]x,k2", "gpu08x gpu09x gpu10x k2"),
     ("rack[1-2]node[01-02]", "rack1node01 rack1node02 rack2node01 rack2node02"),
     ("a[1,3]b[2]c,d-[9-11].x", "a1b2c a3b2c d-9.x d-10.x d-11.x"), ("[1-2]", "1 2")))
 def test_slurms_short_lists_of_nodes(short, names):

@@ -91,9 +91,11 @@ def test_a_folder_of_saved_variables_is_placed_without_the_optimizers_state(said
     (("--servers", "0", "w:5"), 2, "UsageError: placement: servers must be a whole number of at least 1, got 0"),
     (("--servers", "2"), 2, "UsageError: plan: nothing to place; give variables as NAME:SHAPE"),
     (("--servers", "2", "w"), 2, "UsageError: plan: expected a variable as NAME:SHAPE, e.g. w:1000x20, got 'w'"),
-    (("--servers", "2", "w:5x-1"), 2, "UsageError: plan: expected a variable as NAME:SHAPE, e.g. w:1000x20, got 'w:5x-1'"),
+    (("--servers", "2", "w:5x-1"), 2,
+     "UsageError: plan: expected a variable as NAME:SHAPE, e.g. w:1000x20, got 'w:5x-1'"),
     (("--servers", "2", "w:5:float31"), 2, "UsageError: placement: dtype 'float31' is not one"),
-    (("--servers", "2", "--method", "HashNam", "w:5"), 2, "UsageError: split method 'HashNam' is unknown; did you mean"),
+    (("--servers", "2", "--method", "HashNam", "w:5"), 2,
+     "UsageError: split method 'HashNam' is unknown; did you mean"),
     (("--servers", "2", "--model", "nowhere"), 2, "UsageError: plan: --model 'nowhere' is not a folder"),
 ))
 def test_what_cannot_be_planned_is_a_sentence(said, words, code, start):

@@ -44,7 +44,8 @@ def test_output_is_passed_on_as_it_comes(start, tmp_path):
 
 def test_what_a_rank_leaves_running_is_not_waited_for(start, tmp_path):
     began = time.monotonic()
-    process = start("import subprocess; print(subprocess.Popen(['sleep', '20']).pid)", **{rank_output.LOGS: str(tmp_path)})
+    process = start("import subprocess; print(subprocess.Popen(['sleep', '20']).pid)",
+                    **{rank_output.LOGS: str(tmp_path)})
     assert process.wait(timeout=30) == 0 and time.monotonic() - began < 15
     os.kill(int((tmp_path / "ranklog.2").read_text()), signal.SIGTERM)
 
@@ -56,7 +57,8 @@ def test_the_first_rank_that_fails_says_its_last_words(start, tmp_path):
     lines = said.splitlines()
     assert lines[0] == (f"fleet_mpi: rank 2 on {os.uname().nodename} ended with exit code 85; the last words in "
                         f"{tmp_path}/ranklog.2:")
-    assert lines[1:] == [f"    {number}" for number in range(100 - rank_output.LAST_LINES, 100)] and notes.first_code(tmp_path) == 85
+    assert lines[1:] == [f"    {number}"
+                         for number in range(100 - rank_output.LAST_LINES, 100)] and notes.first_code(tmp_path) == 85
     assert start("import sys; sys.exit(3)", **quiet).communicate(timeout=30)[1] == ""
 
 
@@ -67,8 +69,8 @@ def test_words_that_were_shown_are_not_said_again(start, tmp_path):
 
 
 def test_a_rank_that_says_it_fails_is_heard_before_it_has_ended(start, tmp_path):
-    process = start("import sys, time; sys.stderr.write('Traceback\\nfleet_mpi: rank 2 (worker 1, host x): ValueError: oh\\n')\n"
-                    "time.sleep(60)", **{rank_output.LOGS: str(tmp_path), rank_output.ECHO: "none"})
+    process = start("import sys, time; sys.stderr.write('Traceback\\nfleet_mpi: rank 2 (worker 1, host x): ValueError: "
+                    "oh\\n')\ntime.sleep(60)", **{rank_output.LOGS: str(tmp_path), rank_output.ECHO: "none"})
     assert "rank 2 on" in process.stderr.readline() and process.stderr.readline() == "    Traceback\n"
     process.kill()
 

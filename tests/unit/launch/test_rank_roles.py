@@ -2,13 +2,15 @@
 
 from fleet_mpi.launch import rank_roles
 
-COLLECTIVE = {rank_roles.SERVERS: "0", rank_roles.WORKER_LIST: "a:1,a:2,b:1,b:2", rank_roles.PER_NODE: "2", rank_roles.DEVICES: "0;1;0;1"}
+COLLECTIVE = {rank_roles.SERVERS: "0", rank_roles.WORKER_LIST: "a:1,a:2,b:1,b:2", rank_roles.PER_NODE: "2",
+              rank_roles.DEVICES: "0;1;0;1"}
 WITH_SERVERS = {rank_roles.SERVERS: "1", rank_roles.WORKER_LIST: "a:2,b:2", rank_roles.SERVER_LIST: "10.0.0.1:6170"}
 
 
 def test_a_collective_rank_learns_its_number_its_label_and_its_device():
     assert rank_roles.rank_variables(COLLECTIVE, "3") == {
-        "PADDLE_TRAINER_ID": "3", "PADDLE_CURRENT_ENDPOINT": "b:2", "FLAGS_selected_gpus": "1", "PADDLE_GLOBAL_RANK": "3",
+        "PADDLE_TRAINER_ID": "3", "PADDLE_CURRENT_ENDPOINT": "b:2", "FLAGS_selected_gpus": "1",
+        "PADDLE_GLOBAL_RANK": "3",
         "PADDLE_GLOBAL_SIZE": "4", "PADDLE_LOCAL_RANK": "1", "PADDLE_RANK_IN_NODE": "1", "PADDLE_LOCAL_SIZE": "2",
         "PADDLE_NNODES": "2"}
 
@@ -35,5 +37,6 @@ def test_variables_of_another_role_are_not_inherited(monkeypatch):
 
 
 def test_the_variables_reach_the_rank(start):
-    process = start("import os; print(os.environ['PADDLE_TRAINER_ID'], os.environ.get('POD_IP'))", POD_IP="x", **COLLECTIVE)
+    process = start("import os; print(os.environ['PADDLE_TRAINER_ID'], os.environ.get('POD_IP'))", POD_IP="x",
+                    **COLLECTIVE)
     assert process.communicate(timeout=30)[0] == "2 None\n"

@@ -23,14 +23,15 @@ def test_hosts_that_do_not_answer_are_named_with_what_ssh_says():
     job = parse(["--ips", "here,b,c", "--nproc_per_node", "2", "train.py"], HERE)
     run, words = asked({"b": (0, ""), "c": (255, "ssh: Could not resolve hostname c: Name or service not known\r\n")})
     said = str(problem(job, HERE, run))
-    assert said.startswith("no rank was started: c cannot be reached from here by ssh: ssh: Could not resolve hostname c: Name "
-                           "or service not known. Are the names right")
+    assert said.startswith("no rank was started: c cannot be reached from here by ssh: ssh: Could not resolve hostname "
+                           "c: Name or service not known. Are the names right")
     assert [command[0] for command in words] == ["ssh", "ssh"] and "BatchMode=yes" in words[0]
 
 
 def test_where_all_answer_there_is_no_problem():
     run, words = asked({"b": (0, "a banner"), "c": (0, "")})
-    assert problem(parse(["--ips", "b,c", "--nproc_per_node", "1", "--rsh", "mine", "train.py"], HERE), HERE, run) is None
+    assert problem(parse(["--ips", "b,c", "--nproc_per_node", "1", "--rsh", "mine", "train.py"], HERE), HERE,
+                   run) is None
     assert words == [["mine", "b", "true"], ["mine", "c", "true"]]
 
 

@@ -94,7 +94,8 @@ run([sys.executable, "-c", sys.argv[2] + job], None, sys.argv[1])
 def test_a_job_ends_with_a_launcher_that_is_killed(stubborn, tmp_path):
     notes_folder = tmp_path / "notes"
     notes_folder.mkdir()
-    program = KILLED.replace("import run\n", "import run\nfrom fleet_mpi.launch import keeper\nkeeper.PATIENCE_S = 0.5\n")
+    program = KILLED.replace("import run\n",
+                             "import run\nfrom fleet_mpi.launch import keeper\nkeeper.PATIENCE_S = 0.5\n")
     launcher = subprocess.Popen([sys.executable, "-c", program, str(notes_folder), stubborn], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     mpirun = launcher.stdout.readline()

@@ -103,7 +103,8 @@ def test_a_rank_that_ends_with_0_but_not_in_order_is_noted(start, tmp_path, end,
 
 
 def test_a_rank_that_leaves_with_0_after_it_has_joined_is_lost(start, tmp_path):
-    process = start("import os; os.write(int(os.environ['FLEET_MPI_LAUNCH_REPORT']), b'joined worker 1\\n'); os._exit(0)")
+    process = start("import os; os.write(int(os.environ['FLEET_MPI_LAUNCH_REPORT']), b'joined worker 1\\n'); "
+                    "os._exit(0)")
     assert process.communicate(timeout=30)[1].startswith(f"fleet_mpi: rank 2 (worker 1) on {HOST} ended in the middle")
     assert process.returncode == 4 and note(tmp_path) == "4"
 

@@ -52,7 +52,8 @@ def test_labels_of_another_dtype():
 
 def test_precision_and_recall():
     precision, recall = paddle2.Precision(), paddle2.Recall()
-    assert (precision.name(), recall.name()) == ("precision", "recall") and precision.accumulate() == recall.accumulate() == 0
+    assert (precision.name(), recall.name()) == ("precision",
+                                                 "recall") and precision.accumulate() == recall.accumulate() == 0
     scores, labels = np.array([0.1, 0.5, 0.6, 0.7]), np.array([0, 1, 1, 1])
     precision.update(scores, labels)
     assert precision.accumulate() == 1.0 and (precision.tp, precision.fp) == (3, 0)
@@ -88,7 +89,8 @@ def test_area_under_the_curve():
     lambda var: paddle2.Accuracy().update(var), lambda var: paddle2.Auc().update(PRED, var),
     lambda var: paddle2.Precision().update(var, LABEL), lambda var: paddle2.Recall().update(PRED, var)])
 def test_variables_are_to_be_fetched_first(call):
-    with pytest.raises(UsageError, match="update: expected values, got the variable 'x': give it to the Executor as a fetch"):
+    with pytest.raises(UsageError,
+                       match="update: expected values, got the variable 'x': give it to the Executor as a fetch"):
         call(static_data("x", [None, 1]))
 
 

@@ -1,4 +1,5 @@
-"""``paddle.vision``, ``paddle.text`` and ``paddle.metric``: every name of 2.0, argument lists, module paths, and late imports."""
+"""``paddle.vision``, ``paddle.text`` and ``paddle.metric``: every name of 2.0, argument lists, module paths, and late
+imports."""
 
 import importlib
 import inspect
@@ -15,11 +16,11 @@ from fleet_mpi.errors import NotBuilt, UnknownName
 from fleet_mpi.paddle import standing_in
 from fleet_mpi.program.layers.layer import Layer
 
-CLASSES = ("BaseTransform Compose ToTensor Resize RandomResizedCrop CenterCrop RandomHorizontalFlip RandomVerticalFlip Normalize "
-           "Transpose BrightnessTransform SaturationTransform ContrastTransform HueTransform ColorJitter RandomCrop Pad "
-           "RandomRotation Grayscale").split()
-FUNCTIONS = ("to_tensor hflip vflip resize pad rotate to_grayscale crop center_crop adjust_brightness adjust_contrast adjust_hue "
-             "normalize").split()
+CLASSES = ("BaseTransform Compose ToTensor Resize RandomResizedCrop CenterCrop RandomHorizontalFlip RandomVerticalFlip "
+           "Normalize Transpose BrightnessTransform SaturationTransform ContrastTransform HueTransform ColorJitter "
+           "RandomCrop Pad RandomRotation Grayscale").split()
+FUNCTIONS = ("to_tensor hflip vflip resize pad rotate to_grayscale crop center_crop adjust_brightness adjust_contrast "
+             "adjust_hue normalize").split()
 PICTURES = "MNIST FashionMNIST Flowers Cifar10 Cifar100 VOC2012 DatasetFolder ImageFolder".split()
 TEXTS = "Conll05st Imdb Imikolov Movielens UCIHousing WMT14 WMT16".split()
 NETWORKS = "LeNet VGG ResNet MobileNetV1 MobileNetV2".split()
@@ -34,12 +35,16 @@ ARGUMENTS = {
         "size, scale=(0.08, 1.0), ratio=(0.75, 1.3333333333333333), interpolation='bilinear', keys=None",
     "vision.transforms.Normalize": "mean=0.0, std=1.0, data_format='CHW', to_rgb=False, keys=None",
     "vision.transforms.ColorJitter": "brightness=0, contrast=0, saturation=0, hue=0, keys=None",
-    "vision.transforms.RandomCrop": "size, padding=None, pad_if_needed=False, fill=0, padding_mode='constant', keys=None",
-    "vision.transforms.RandomRotation": "degrees, interpolation='nearest', expand=False, center=None, fill=0, keys=None",
+    "vision.transforms.RandomCrop": "size, padding=None, pad_if_needed=False, fill=0, padding_mode='constant', "
+                                    "keys=None",
+    "vision.transforms.RandomRotation": "degrees, interpolation='nearest', expand=False, center=None, fill=0, "
+                                        "keys=None",
     "vision.transforms.rotate": "img, angle, interpolation='nearest', expand=False, center=None, fill=0",
     "vision.transforms.normalize": "img, mean, std, data_format='CHW', to_rgb=False",
-    "vision.datasets.MNIST": "image_path=None, label_path=None, mode='train', transform=None, download=True, backend=None",
-    "vision.datasets.FashionMNIST": "image_path=None, label_path=None, mode='train', transform=None, download=True, backend=None",
+    "vision.datasets.MNIST": "image_path=None, label_path=None, mode='train', transform=None, download=True, "
+                             "backend=None",
+    "vision.datasets.FashionMNIST": "image_path=None, label_path=None, mode='train', transform=None, download=True, "
+                                    "backend=None",
     "vision.datasets.Cifar100": "data_file=None, mode='train', transform=None, download=True, backend=None",
     "vision.datasets.Flowers":
         "data_file=None, label_file=None, setid_file=None, mode='train', transform=None, download=True, backend=None",
@@ -95,18 +100,19 @@ def test_module_paths_of_the_original(name):
 
 def test_a_script_may_import_from_the_modules_below():
     printed = run_by_itself(
-        "from fleet_mpi.paddle.standing_in import stand_in; stand_in(); import paddle.vision.transforms.transforms as T; "
-        "from paddle.vision.models.resnet import BottleneckBlock; from paddle.text.datasets.imdb import Imdb; "
-        "import paddle.vision.transforms.functional as F; from paddle.vision.datasets.folder import ImageFolder; import paddle; "
-        "print(T.Compose is paddle.vision.transforms.Compose, Imdb is paddle.text.Imdb, BottleneckBlock.expansion)")
+        "from fleet_mpi.paddle.standing_in import stand_in; stand_in(); import paddle.vision.transforms.transforms as "
+        "T; from paddle.vision.models.resnet import BottleneckBlock; from paddle.text.datasets.imdb import Imdb; "
+        "import paddle.vision.transforms.functional as F; from paddle.vision.datasets.folder import ImageFolder; "
+        "import paddle; print(T.Compose is paddle.vision.transforms.Compose, Imdb is paddle.text.Imdb, "
+        "BottleneckBlock.expansion)")
     assert printed == "True True 4\n"
 
 
 def test_nothing_of_it_is_imported_before_it_is_used():
     printed = run_by_itself(
         "import sys, fleet_mpi.paddle; print([name for name in sys.modules if name == 'PIL' or name.startswith(("
-        "'fleet_mpi.data.images', 'fleet_mpi.data.sets_by_number', 'fleet_mpi.program.models', 'fleet_mpi.metrics.paddle2', "
-        "'fleet_mpi.paddle.text', 'fleet_mpi.paddle.vision.'))])")
+        "'fleet_mpi.data.images', 'fleet_mpi.data.sets_by_number', 'fleet_mpi.program.models', "
+        "'fleet_mpi.metrics.paddle2', 'fleet_mpi.paddle.text', 'fleet_mpi.paddle.vision.'))])")
     assert printed == "[]\n"
 
 
@@ -127,7 +133,8 @@ def test_deformable_convolutions_without_offsets_are_convolutions(masked):
     mask = paddle.static.data("mask", [None, 9, 6, 5]) if masked else None
     layer = paddle.vision.ops.DeformConv2D(4, 3, 3, padding=1)
     plain = paddle.nn.functional.conv2d(x, layer.weight, layer.bias, padding=1)
-    feed = {"x": images, "offset": np.zeros((2, 18, 6, 5), "f4"), **({"mask": np.ones((2, 9, 6, 5), "f4")} if masked else {})}
+    feed = {"x": images, "offset": np.zeros((2, 18, 6, 5), "f4"),
+            **({"mask": np.ones((2, 9, 6, 5), "f4")} if masked else {})}
     exe = paddle.static.Executor()
     exe.run(paddle.static.default_startup_program())
     found, want = exe.run(feed=feed, fetch_list=[layer(x, offset, mask), plain])

@@ -1,4 +1,5 @@
-"""The functions and classes that the documentation of 2.0 lists, each with its arguments in order and their defaults."""
+"""The functions and classes that the documentation of 2.0 lists, each with its arguments in order and their
+defaults."""
 
 import ast
 import inspect

@@ -26,8 +26,10 @@ def stood_in():
     ("paddle", "fleet_mpi.paddle"), ("paddle.fluid", "fleet_mpi.fluid"), ("paddle.fluid.io", "fleet_mpi.fluid.io"),
     ("paddle.static.nn", "fleet_mpi.paddle.static.nn"), ("paddle.v2", "fleet_mpi.paddle.v2"),
     ("paddle.v2.dataset.mnist", "fleet_mpi.paddle.dataset.mnist"), ("paddle.v2.fluid.layers", "fleet_mpi.fluid.layers"),
-    ("paddle.distributed.launch", "fleet_mpi.launch"), ("paddle.distributed.fleet", "fleet_mpi.paddle.distributed.fleet"),
-    ("paddle.core", "fleet_mpi.fluid.core"), ("paddle.base", "fleet_mpi.fluid"), ("paddle.base.layers.nn", "fleet_mpi.fluid.layers.nn"),
+    ("paddle.distributed.launch", "fleet_mpi.launch"),
+    ("paddle.distributed.fleet", "fleet_mpi.paddle.distributed.fleet"),
+    ("paddle.core", "fleet_mpi.fluid.core"), ("paddle.base", "fleet_mpi.fluid"),
+    ("paddle.base.layers.nn", "fleet_mpi.fluid.layers.nn"),
     ("paddle.based", "fleet_mpi.paddle.based"), ("paddle.base.dygraph.base", "fleet_mpi.fluid.dygraph"),
     ("paddle.incubate.distributed.fleet.role_maker", "fleet_mpi.fluid.incubate.fleet.base.role_maker"),
     ("paddle.incubate.distributed.fleet.collective", "fleet_mpi.fluid.incubate.fleet.collective"),
@@ -58,7 +60,8 @@ def test_the_data_folder_that_a_script_assigns_is_the_one_that_is_read(stood_in,
 
 
 def test_an_unknown_module_says_the_nearest(stood_in):
-    with pytest.raises(ModuleNotFoundError, match="stands for 'paddle.fluid.layrs' .or not yet.; did you mean 'layers'"):
+    with pytest.raises(ModuleNotFoundError,
+                       match="stands for 'paddle.fluid.layrs' .or not yet.; did you mean 'layers'"):
         import paddle.fluid.layrs  # noqa: F401
     with pytest.raises(ModuleNotFoundError, match="stands for 'paddle.quantum'"):
         import paddle.quantum  # noqa: F401

@@ -122,12 +122,14 @@ CASES = {
     "nonzero": (lambda x, y: paddle.nonzero(paddle.assign(IDS)), lambda x, y: np.array([[0], [2]])),
     "nonzero as a tuple": (lambda x, y: paddle.nonzero(paddle.less_than(x, y), as_tuple=True)[1],
                            lambda x, y: np.nonzero(x < y)[1][:, None]),
-    "broadcast_to": (lambda x, y: paddle.broadcast_to(paddle.ones([3, 1]), [3, 4]), lambda x, y: np.ones((3, 4), "float32")),
+    "broadcast_to": (lambda x, y: paddle.broadcast_to(paddle.ones([3, 1]), [3, 4]),
+                     lambda x, y: np.ones((3, 4), "float32")),
     "unbind": (lambda x, y: paddle.unbind(x, 1)[2], lambda x, y: x[:, 2]),
     "t": (lambda x, y: paddle.t(x[0]), lambda x, y: x[0].T),
     "roll of all": (lambda x, y: paddle.roll(paddle.reshape(x, [2, 3, 4]), 5), lambda x, y: np.roll(x, 5)),
     "crop": (lambda x, y: paddle.crop(x, [2, 1, 2], [0, 1, 2]), lambda x, y: x[:2, 1:2, 2:]),
-    "meshgrid": (lambda x, y: paddle.meshgrid(paddle.arange(2), paddle.arange(3))[1], lambda x, y: np.array([[0, 1, 2]] * 2)),
+    "meshgrid": (lambda x, y: paddle.meshgrid(paddle.arange(2), paddle.arange(3))[1],
+                 lambda x, y: np.array([[0, 1, 2]] * 2)),
     "scatter_nd": (lambda x, y: paddle.scatter_nd(paddle.assign(np.array([[1], [1]])), paddle.ones([2]), [3]),
                    lambda x, y: np.array([0, 2, 0], "float32")),
     "allclose": (lambda x, y: paddle.allclose(x, x), lambda x, y: np.array([True])),
@@ -196,7 +198,8 @@ def test_eager_tensors_are_refused():
 def test_draws_around_variables():
     center, width = paddle.full([2000, 2], 3.0), paddle.full([2000, 2], 0.5)
     drawn = paddle.static.Executor().run(fetch_list=[
-        paddle.normal(center, width), paddle.normal(center), paddle.normal(1.0, width), paddle.normal(2.0, 0.1, [2000, 2]),
+        paddle.normal(center, width), paddle.normal(center), paddle.normal(1.0, width),
+        paddle.normal(2.0, 0.1, [2000, 2]),
         paddle.standard_normal([2000, 2])])
     for found, (mean, std) in zip(drawn, ((3, 0.5), (3, 1), (1, 0.5), (2, 0.1), (0, 1)), strict=True):
         assert found.shape == (2000, 2) and abs(found.mean() - mean) < 0.1 * std and abs(found.std() / std - 1) < 0.05

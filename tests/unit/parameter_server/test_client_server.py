@@ -48,7 +48,8 @@ def test_above_a_piece_the_image_follows_in_pieces_however_they_are_cut(monkeypa
     pieces = cut.servers[0].image.pieces
     count = sum(-(-(piece.stop - piece.start) // (largest or 1 << 30)) for piece in pieces)
     assert len(pieces) > 3
-    assert cut.network.sent[2, 0, int(Channel.REQUEST_BODY)] == cut.network.sent[0, 2, int(Channel.REPLY_BODY)] == 3 * count
+    assert cut.network.sent[2, 0, int(Channel.REQUEST_BODY)] == cut.network.sent[0, 2,
+                                                                                 int(Channel.REPLY_BODY)] == 3 * count
 
 
 def test_parameters_may_be_pulled_to_another_place():
@@ -178,12 +179,14 @@ def test_a_server_that_nobody_waits_at_waits_for_ever(impatient):
 
 # ---------------------------------------------------------------------- what makes no sense
 
-requests = st.builds(Header, st.sampled_from(Kind), st.integers(0, 9), st.integers(-2, 2 ** 62), st.integers(-2, 2 ** 62),
+requests = st.builds(Header, st.sampled_from(Kind), st.integers(0, 9), st.integers(-2, 2 ** 62),
+                     st.integers(-2, 2 ** 62),
                      st.integers(-2, 2 ** 62), st.just(0), st.sampled_from([0, 0, 0, 8, 192, 2 ** 62]),
                      st.integers(0, 2 ** 32 - 1))
 inlines = st.one_of(st.binary(max_size=300), st.sampled_from([b"", b"[]", b"{}", b"3", b"null", bytes(8), bytes(64),
                                                               bytes(256), b'["param","x",0]', b'["rate","lr"]']),
-                    st.recursive(st.none() | st.integers() | st.text(max_size=4), lambda inner: st.lists(inner, max_size=3),
+                    st.recursive(st.none() | st.integers() | st.text(max_size=4),
+                                 lambda inner: st.lists(inner, max_size=3),
                                  max_leaves=8).map(messages.encode))
 
 
@@ -235,7 +238,8 @@ ASKED = {"pull": lambda client: client.collect(client.pull()),
 
 
 @settings(max_examples=300)
-@given(asked=st.sampled_from(sorted(ASKED)), header=requests, inline=inlines, content=st.none() | st.binary(max_size=100))
+@given(asked=st.sampled_from(sorted(ASKED)), header=requests, inline=inlines,
+       content=st.none() | st.binary(max_size=100))
 @example("hello", Header(Kind.DONE, 0), b"3", None)
 @example("freeze", Header(Kind.VALUES, 0), b"12345678901", None)
 def test_a_worker_refuses_answers_of_random_bytes_and_never_waits_for_ever(asked, header, inline, content):

@@ -1,4 +1,5 @@
-"""An exception from outside in the middle of a request: it is over before the exception goes on, or nothing more is asked."""
+"""An exception from outside in the middle of a request: it is over before the exception goes on, or nothing more is
+asked."""
 
 import numpy as np
 import pytest
@@ -41,7 +42,8 @@ def test_a_step_is_over_before_the_exception_goes_on(wait):
             jobs[0].train(1)
     for _ in range(jobs[0].clients[0].pushes):
         jobs[1].train(1)
-    assert jobs[0].clients[0].pushes and all(np.array_equal(jobs[0].params()[variable.name], jobs[1].params()[variable.name])
+    assert jobs[0].clients[0].pushes and all(np.array_equal(jobs[0].params()[variable.name],
+                                                            jobs[1].params()[variable.name])
                                              for variable in VARIABLES)
 
 

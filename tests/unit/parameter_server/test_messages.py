@@ -1,4 +1,5 @@
-"""Descriptions, arrays and errors come back as they were; damaged ones are refused with PeerLost, whatever they hold."""
+"""Descriptions, arrays and errors come back as they were; damaged ones are refused with PeerLost, whatever they
+hold."""
 
 import json
 
@@ -20,7 +21,8 @@ ARRAYS = st.builds(lambda dtype, shape: np.arange(np.prod(shape, dtype=int)).ast
                    st.lists(st.integers(0, 5), max_size=4).map(tuple))
 VALUES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
                       | st.sampled_from(["param", "state", "rate", "<f4", "|O", "<f8", "|V8"]),
-                      lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+                      lambda inner: st.lists(inner, max_size=4)
+                      | st.dictionaries(st.text(max_size=3), inner, max_size=3),
                       max_leaves=25)
 
 

@@ -51,5 +51,5 @@ def test_a_worker_that_wants_to_train_is_told_and_so_is_everybody():
         client.hello({})
     turning.join(10)
     assert told.value.told_elsewhere
-    assert refused == ["worker 0 wants to train, but the script of server 0 has ended without serving: a server must call "
-                       "fleet.run_server(), or run the program of get_pserver_program"]
+    assert refused == ["worker 0 wants to train, but the script of server 0 has ended without serving: a server must "
+                       "call fleet.run_server(), or run the program of get_pserver_program"]

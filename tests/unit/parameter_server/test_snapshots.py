@@ -94,7 +94,8 @@ def test_what_is_fetched_has_the_same_pushes_everywhere_in_any_order_of_arrival(
 def test_a_push_that_one_server_has_applied_is_awaited_on_the_others():
     held = []
     job = job_of_ones(ApplyAlone, servers=2, workers=2,
-                      fault=lambda source, target, channel, array: "hold" if (source, target) == (3, 1) and held else None)
+                      fault=lambda source, target, channel, array: "hold" if (source, target) == (3, 1) and held
+                      else None)
     held.append(True)
     ticket = job.clients[1].push()
     job.pump(5)

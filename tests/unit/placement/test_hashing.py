@@ -34,7 +34,8 @@ def test_many_names_are_hashed_as_few_are():
 
 def test_servers_are_the_same_in_processes_that_hash_strings_differently_b2():
     program = ("from fleet_mpi.placement import place; "
-               "print(hash('w'), [s.server for s in place([(f'v{i}', (9000 * i,)) for i in range(40)], 7, 'HashName').shards])")
+               "print(hash('w'), [s.server for s in place([(f'v{i}', (9000 * i,)) for i in range(40)], 7, "
+               "'HashName').shards])")
     said = [subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, text=True,
                            capture_output=True, timeout=60, check=True).stdout.split(" ", 1) for seed in ("1", "2")]
     assert said[0][0] != said[1][0] and said[0][1] == said[1][1]

@@ -29,7 +29,8 @@ def test_elements_of_another_kind_are_a_type_error_that_names_them(build):
 @pytest.mark.parametrize("build", [
     lambda: layers.fc(ARRAY, 3), lambda: layers.fc([ARRAY], 3), lambda: layers.embedding(ARRAY, [9, 2]),
     lambda: layers.concat([ARRAY, ARRAY]), lambda: layers.concat([given("float32"), given("int64")]),
-    lambda: layers.While(ARRAY), lambda: layers.While(given("float64", (1,))), lambda: layers.cast(given("float32"), "x"),
+    lambda: layers.While(ARRAY), lambda: layers.While(given("float64", (1,))),
+    lambda: layers.cast(given("float32"), "x"),
     lambda: layers.reshape(given("float32"), 2), lambda: layers.elementwise_add(ARRAY, ARRAY),
     lambda: layers.cond(1, None, None), lambda: layers.while_loop(lambda x: x, lambda x: x, 3),
     lambda: layers.square_error_cost(ARRAY, ARRAY), lambda: fluid.optimizer.SGD("fast"),

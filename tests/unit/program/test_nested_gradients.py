@@ -211,7 +211,8 @@ def test_arrays_that_a_loop_reads_and_writes_have_gradients():
         array_write(new * now, i, sums)
         array_write(new, i + number(1), states)
     turns(2, body)
-    loss = reduce_sum(array_read(states, number(2))) + reduce_sum(array_read(sums, number(0)) * array_read(sums, number(1)))
+    loss = reduce_sum(array_read(states, number(2))) + reduce_sum(array_read(sums, number(0))
+                                                                  * array_read(sums, number(1)))
     check_gradients(loss, [x, w], feed())
 
 

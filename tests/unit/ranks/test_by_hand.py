@@ -80,7 +80,8 @@ def environment(tmp_path, monkeypatch):
 
 def test_open_mpi_is_told_what_it_asks_for(environment):
     mpirun = environment("mpirun", "ompi_info")
-    assert by_hand.one_line(2, [""], ["train"], {}).startswith(f"{mpirun} --allow-run-as-root --oversubscribe -np 1 train : ")
+    assert by_hand.one_line(2, [""], ["train"],
+                            {}).startswith(f"{mpirun} --allow-run-as-root --oversubscribe -np 1 train : ")
     assert by_hand.one_line(2, [], ["train"], {}).startswith(f"{mpirun} --allow-run-as-root -np 1 train : ")
 
 
@@ -98,5 +99,6 @@ def test_the_refusal_says_who_what_and_the_line():
     error = by_hand.refusal("server", 1, 2, SERVERS)
     assert isinstance(error, EnvironmentProblem) and error.exit_code == 3
     first, line = str(error).splitlines()
-    assert first.startswith("this process is server 1 of a job with 2 worker(s) and 2 server(s), but it was started alone")
+    assert first.startswith("this process is server 1 of a job with 2 worker(s) and 2 server(s), but it was started "
+                            "alone")
     assert len(parts(line)) == 4

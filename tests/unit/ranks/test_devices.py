@@ -36,5 +36,6 @@ def test_a_rank_has_a_device_of_its_own(gpus, number, count, device):
 def test_devices_are_named_by_numbers():
     with settings.override(FLAGS_selected_gpus=" 0, 2,"):
         assert selected() == [0, 2]
-    with settings.override(FLAGS_selected_gpus="all"), pytest.raises(EnvironmentProblem, match="'all': expected numbers"):
+    with settings.override(FLAGS_selected_gpus="all"), pytest.raises(EnvironmentProblem,
+                                                                     match="'all': expected numbers"):
         selected()

@@ -66,7 +66,8 @@ def test_only_what_was_left_half_done_counts(code, end):
     assert run(code).stderr.endswith(end)
 
 
-@pytest.mark.parametrize("leave", ("sys.exit(75)", "raise ending.LEAVING(75)", "ending.remember(75)\nraise ending.LEAVING(75)"))
+@pytest.mark.parametrize("leave",
+                         ("sys.exit(75)", "raise ending.LEAVING(75)", "ending.remember(75)\nraise ending.LEAVING(75)"))
 def test_a_code_that_all_ranks_agreed_on_takes_none_of_them_down(leave):
     ended = run("ending.agree(75)\n" + leave)
     assert (ended.returncode, ended.stderr) == (75, "goodbye")
@@ -138,7 +139,9 @@ def test_an_exit_function_that_the_script_took_before_is_watched_and_caught_as_e
 
 
 def test_a_hook_of_the_script_is_kept():
-    ended = run("", "import sys\nsys.excepthook = lambda *_: sys.stderr.write('mine ')" + BEGINNING + "raise ValueError('boom')")
+    ended = run("",
+                "import sys\nsys.excepthook = lambda *_: sys.stderr.write('mine ')" + BEGINNING
+                + "raise ValueError('boom')")
     assert ended.stderr == "mine fleet_mpi: rank 3 (worker 1, host h, step 17): ValueError: boom\naborted with 1"
 
 
@@ -148,8 +151,9 @@ def test_a_hook_that_the_script_sets_later_does_not_hide_a_failure():
     assert ended.stderr == "mine fleet_mpi: rank 3 (worker 1, host h, step 17): ValueError: boom\naborted with 1"
 
 
-@pytest.mark.parametrize("code, number", (("raise errors.EnvironmentProblem('mpirun')", 3), ("raise ValueError('boom')", 1),
-                                          ("sys.exit(4)", 4), ("raise SystemExit(5)", 5)))
+@pytest.mark.parametrize("code, number",
+                         (("raise errors.EnvironmentProblem('mpirun')", 3), ("raise ValueError('boom')", 1),
+                          ("sys.exit(4)", 4), ("raise SystemExit(5)", 5)))
 def test_alone_an_error_gives_its_exit_code_and_no_sentence(code, number):
     ended = run(code, "import sys\nfrom fleet_mpi import errors\nfrom fleet_mpi.ranks import ending\n"
                       "ending.guard(None, lambda: '')\nending.guard(None, lambda: '')\n")
@@ -170,6 +174,7 @@ def test_released_hooks_are_those_of_before(monkeypatch):
     assert (sys.excepthook, threading.excepthook, sys.exit, exit, SystemExit) == before
 
 
-@pytest.mark.parametrize("given, number", ((None, 0), (0, 0), (3, 3), (256 + 7, 7), (-1, 255), ("text", 1), ((1, 2), 1)))
+@pytest.mark.parametrize("given, number",
+                         ((None, 0), (0, 0), (3, 3), (256 + 7, 7), (-1, 255), ("text", 1), ((1, 2), 1)))
 def test_what_the_system_gets_for_an_exit(given, number):
     assert ending.exit_code(given) == number

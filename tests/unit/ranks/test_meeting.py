@@ -105,7 +105,8 @@ def test_different_calls_are_told_apart_on_all_ranks_but_said_by_the_first_only(
 
 
 def test_a_barrier_beside_a_gathering_is_refused(on_ranks):
-    results = on_ranks(2, lambda comm: meeting.barrier(comm, named) if comm.rank else meeting.all_gather(comm, 1, named))
+    results = on_ranks(2,
+                       lambda comm: meeting.barrier(comm, named) if comm.rank else meeting.all_gather(comm, 1, named))
     assert "rank 0 calls all_gather while rank 1 calls barrier" in str(results[0])
 
 

@@ -23,7 +23,8 @@ def test_without_a_watcher_nothing_is_reported(monkeypatch):
     ("import os\nif os.fork() == 0: raise SystemExit\nos.wait(); os._exit(0)", b"")))
 def test_an_end_in_order_is_reported_by_the_rank_itself_only(code, heard):
     start, line = os.pipe()
-    subprocess.run([sys.executable, "-c", "from fleet_mpi.ranks import report; report.promise_to_end(lambda: False)\n" + code],
+    subprocess.run([sys.executable, "-c",
+                    "from fleet_mpi.ranks import report; report.promise_to_end(lambda: False)\n" + code],
                    pass_fds=(line,), env={**os.environ, "FLEET_MPI_LAUNCH_REPORT": str(line)}, timeout=60)
     os.close(line)
     with open(start, "rb") as file:

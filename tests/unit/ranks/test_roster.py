@@ -56,7 +56,8 @@ def test_another_version_of_the_package_is_refused():
 
 def test_numbers_that_were_not_given_follow_the_ranks():
     members, warnings = arrange(records(("server", -1), ("worker", -1), ("server", -1), ("worker", -1)))
-    assert [(member.role, member.index) for member in members] == [("server", 0), ("worker", 0), ("server", 1), ("worker", 1)]
+    assert [(member.role, member.index) for member in members] == [("server", 0), ("worker", 0), ("server", 1),
+                                                                   ("worker", 1)]
     assert not warnings
 
 
@@ -67,7 +68,8 @@ def test_numbers_that_were_given_stand_whatever_the_ranks():
 
 def test_a_label_that_was_not_given_is_host_and_rank_so_two_servers_of_a_host_differ():
     """B4: no ports, nothing drawn at random."""
-    members, _ = arrange([Record("server", host="h"), Record("server", host="h"), Record("worker", host="h", endpoint="w:1")])
+    members, _ = arrange([Record("server", host="h"), Record("server", host="h"),
+                          Record("worker", host="h", endpoint="w:1")])
     assert [member.endpoint for member in members] == ["h:0", "h:1", "w:1"]
 
 
@@ -79,7 +81,8 @@ def test_a_role_and_number_twice_names_both_ranks():
 @pytest.mark.parametrize("field, said", (("workers", "worker"), ("servers", "server")))
 def test_beliefs_that_differ_are_refused_naming_both(field, said):
     told = [Record("worker", host="a", **{field: 2}), Record("server", host="b", **{field: 3})]
-    with pytest.raises(UsageError, match=rf"rank 0 \(host a\) describes a job with 2 {said}\(s\), rank 1 \(host b\) one with 3"):
+    with pytest.raises(UsageError,
+                       match=rf"rank 0 \(host a\) describes a job with 2 {said}\(s\), rank 1 \(host b\) one with 3"):
         arrange(told)
 
 
@@ -95,12 +98,14 @@ def test_a_world_of_another_size_than_the_job_is_refused(roles, workers, servers
 
 
 def test_a_number_out_of_range_is_refused():
-    with pytest.raises(UsageError, match=r"rank 1 \(host h1\) says that it is worker 5, but there are 2, numbered from 0"):
+    with pytest.raises(UsageError,
+                       match=r"rank 1 \(host h1\) says that it is worker 5, but there are 2, numbered from 0"):
         arrange(records(("worker", 0), ("worker", 5)))
 
 
-@pytest.mark.parametrize("role, index, counts", (("worker", 2, dict(workers=2)), ("worker", 1, dict(workers=1, servers=2)),
-                                                 ("worker", -1, dict(workers=2)), ("server", 2, dict(servers=["a:1", "b:1"]))))
+@pytest.mark.parametrize("role, index, counts",
+                         (("worker", 2, dict(workers=2)), ("worker", 1, dict(workers=1, servers=2)),
+                          ("worker", -1, dict(workers=2)), ("server", 2, dict(servers=["a:1", "b:1"]))))
 def test_a_number_that_a_rank_itself_can_refuse_is_refused_there(role, index, counts):
     with pytest.raises(UsageError, match=f"says that it is {role} {index}, but there are .*numbered from 0"):
         describe(role, index, **counts)
@@ -115,7 +120,8 @@ def test_lists_of_equal_length_map_by_order_with_a_warning():
     assert "192.168.1.2:6174, rank 1 as 192.168.1.3:6174" in warning and "taken in order" in warning
 
 
-@pytest.mark.parametrize("field, values", (("threads", (1, 2)), ("numpy", ("2.4.0", "2.4.1")), ("python", ("3.11.2", "3.12.0"))))
+@pytest.mark.parametrize("field, values",
+                         (("threads", (1, 2)), ("numpy", ("2.4.0", "2.4.1")), ("python", ("3.11.2", "3.12.0"))))
 def test_machines_that_differ_are_warned_of(field, values):
     members, (warning,) = arrange([Record("worker", **{field: value}) for value in values])
     assert len(members) == 2 and str(values[0]) in warning and f"rank 1 {values[1]}" in warning

@@ -15,7 +15,8 @@ from fleet_mpi.launch import notes
 from fleet_mpi.ranks import watcher
 from fleet_mpi.ranks.watcher import Watcher
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what the kernel tells of processes is read as Linux tells it")
+pytestmark = pytest.mark.skipif(sys.platform != "linux",
+                                reason="what the kernel tells of processes is read as Linux tells it")
 
 DEADLINE_S = 1.5  # long beside the pauses of a machine that does other things too
 # A rank as the watcher sees it: it says who it is, then does what its standard input says, and obeys.
@@ -38,7 +39,8 @@ class Machine:
         listener.listen(count)
         self.listener = listener
         self.watcher = Watcher(listener, count, write=self.said.append, **options)
-        self.ranks = [subprocess.Popen([sys.executable, "-c", RANK, self.address[1:], f"rank {number} (host h)", str(DEADLINE_S)],
+        self.ranks = [subprocess.Popen([sys.executable, "-c", RANK, self.address[1:], f"rank {number} (host h)",
+                                        str(DEADLINE_S)],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                       for number in range(count)]
         while self.watcher.came < count:
@@ -107,7 +109,8 @@ def test_a_stopped_rank_is_named_and_all_end_with_the_code_of_a_stall(machine):
     began = time.monotonic()
     here.watch()
     assert time.monotonic() - began < DEADLINE_S + 5
-    assert len(here.said) == 1 and here.said[0].startswith("fleet_mpi: rank 1 (host h): Stalled: this process was stopped")
+    assert len(here.said) == 1 and here.said[0].startswith("fleet_mpi: rank 1 (host h): Stalled: this process was "
+                                                           "stopped")
     assert here.codes() == [5, 5, 5]
 
 
@@ -196,7 +199,8 @@ def test_a_rank_that_has_reported_its_failure_is_not_reported_again(machine):
 @pytest.mark.parametrize("first", (0, 2))
 def test_the_first_to_leave_before_mpi_finalize_is_named(machine, first, way, how):
     here = machine(3)
-    for number in sorted(range(3), key=lambda number: number != first):   # the others wait for it, and are killed by mpirun
+    for number in sorted(range(3),
+                         key=lambda number: number != first):   # the others wait for it, and are killed by mpirun
         here.does(number, f"lifeline.say_bye_at_exit(); {way if number == first else 'os.kill(os.getpid(), 9)'}")
         os.waitid(os.P_PID, here.ranks[number].pid, os.WEXITED | os.WNOWAIT)  # the watcher sees all at once
     here.watch()
@@ -206,7 +210,9 @@ def test_the_first_to_leave_before_mpi_finalize_is_named(machine, first, way, ho
 def test_who_has_said_something_just_before_is_not_taken_for_the_first_to_end(machine):
     here = machine(3)
     for number in (0, 1):
-        here.does(number, f"lifeline.rename('rank {number} (host h)', {DEADLINE_S}); sys.stdin.readline(); os.kill(os.getpid(), 9)")
+        here.does(number,
+                  f"lifeline.rename('rank {number} (host h)', {DEADLINE_S}); sys.stdin.readline(); "
+                  f"os.kill(os.getpid(), 9)")
         here.watcher._take_in(5)
     here.does(2, "os.kill(os.getpid(), 9)")
     os.waitid(os.P_PID, here.ranks[2].pid, os.WEXITED | os.WNOWAIT)
@@ -312,8 +318,9 @@ def test_our_launcher_gets_the_sentence_in_case_that_nobody_says_it(machine, mon
     here.does(1, "os._exit(7)")
     here.watch()
     assert not here.said
-    assert notes.read_note(tmp_path, notes.VANISHED) == ("fleet_mpi: rank 1 (host h) ended with exit code 7 and without a "
-                                                         "word (os._exit?)")
+    assert notes.read_note(tmp_path,
+                           notes.VANISHED) == ("fleet_mpi: rank 1 (host h) ended with exit code 7 and without a "
+                                               "word (os._exit?)")
 
 
 def test_our_launcher_is_told_the_code_so_that_it_blames_nobody_else(machine, monkeypatch, tmp_path):
@@ -327,7 +334,8 @@ def test_our_launcher_is_told_the_code_so_that_it_blames_nobody_else(machine, mo
 
 def test_a_phase_that_takes_too_long_ends_the_job(machine):
     here = machine(1)
-    here.does(0, "import ctypes; here = lifeline.phase('MPI_Init', 0.3); here.__enter__(); ctypes.PyDLL(None).sleep(60)")
+    here.does(0,
+              "import ctypes; here = lifeline.phase('MPI_Init', 0.3); here.__enter__(); ctypes.PyDLL(None).sleep(60)")
     here.watch()
     assert here.said[0].startswith("fleet_mpi: rank 0 (host h): Stalled: MPI_Init took too long")
     assert here.codes() == [5]
@@ -360,7 +368,8 @@ def test_what_was_printed_is_not_lost(machine):
     assert here.ranks[0].stdout.read() == "a line"
 
 
-@pytest.mark.parametrize("sign", ("{mapped}; lifeline.rename('rank 0', 1)", "with lifeline.phase('MPI_Init', 9): {mapped}"))
+@pytest.mark.parametrize("sign",
+                         ("{mapped}; lifeline.rename('rank 0', 1)", "with lifeline.phase('MPI_Init', 9): {mapped}"))
 def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, monkeypatch, sign):
     own, foreign = (f"/dev/shm/mpich_test{os.getpid()}_{number}" for number in range(2))
     for path in (own, foreign):

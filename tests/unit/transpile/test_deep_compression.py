@@ -57,7 +57,8 @@ def test_compression_with_loss_scaling_is_refused():
 @pytest.mark.parametrize("workers, nesterov", ((2, False), (3, False), (3, True)))
 def test_before_the_ramp_up_the_bits_are_those_of_plain_momentum(workers, nesterov, decay):
     def trained(**switches):
-        job = build(wide, Momentum(0.1, 0.9, use_nesterov=nesterov, regularization=decay), strategy(**switches), workers)
+        job = build(wide, Momentum(0.1, 0.9, use_nesterov=nesterov, regularization=decay), strategy(**switches),
+                    workers)
         return train(job, batches(5, workers))[0][0].values(job)
     assert same(trained(dgc=True, dgc_configs={"rampup_begin_step": 5}), trained())
     assert not same(trained(dgc=True, dgc_configs={"rampup_begin_step": 4}), trained())

@@ -1,4 +1,5 @@
-"""What a job's processes agree on, made from a program: nothing is changed, nothing drawn, the order is the program's."""
+"""What a job's processes agree on, made from a program: nothing is changed, nothing drawn, the order is the
+program's."""
 
 import numpy as np
 import pytest
@@ -82,7 +83,8 @@ def test_a_program_without_updates_is_transpiled_and_runs(network, tmp_path):
     assert [op.type for op in server.global_block().ops] == ["listen_and_serv"] and len(server.blocks) == 2
     with scope_guard(Scope()):
         exe.run(fluid.default_startup_program())
-        feed = {var.name: np.ones((2, *var.shape[1:]), var._dtype) for var in fluid.default_main_program().list_vars() if var.is_data}
+        feed = {var.name: np.ones((2, *var.shape[1:]), var._dtype) for var in fluid.default_main_program().list_vars()
+                if var.is_data}
         once, again = (exe.run(transpiler.get_trainer_program(), feed, [loss])[0].tobytes() for _ in range(2))
         fluid.io.save_persistables(exe, str(tmp_path), transpiler.get_trainer_program())
         exe.close()

@@ -15,7 +15,8 @@ def test_ways_are_summed_and_not_gradients():
     main, body = job.main.blocks
     assert not [op for op in main.ops if op.type in ("c_allreduce_sum", "c_sync_comm_stream")]
     assert [op.type for op in main.ops][-2:] == ["local_sgd_is_due", "conditional_block"]
-    assert [op.input("X") for op in body.ops if op.type == "c_allreduce_sum"] == [[one.name] for one in job.plan.gradients]
+    assert [op.input("X") for op in body.ops if op.type == "c_allreduce_sum"] == [[one.name]
+                                                                                  for one in job.plan.gradients]
     assert {one.name for one in job.plan.gradients} == {
         param.name + "@WAY@GRAD" for param in job.main.all_parameters()}
     assert not [op for op in main.ops if op.type == "scale"], "the loss is not shared out"

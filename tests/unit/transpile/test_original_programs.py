@@ -1,8 +1,8 @@
 """Programs as the original's own tests of its transpiler look at them: op types, blocks, shapes and attributes.
 
 The networks and what is expected of them are those of its ``test_dist_transpiler``, 2 workers and 2 servers. Where ours
-differ on purpose, a test's name says so: a distributed table is updated by the script's own optimizer, from the mean over
-the workers (the original: SGD, from the sum), and all lookups of a step are one op.
+differ on purpose, a test's name says so: a distributed table is updated by the script's own optimizer, from the mean
+over the workers (the original: SGD, from the sum), and all lookups of a step are one op.
 """
 
 import math
@@ -167,7 +167,8 @@ def test_decay_with_a_piecewise_schedule():
                                            regularization=fluid.regularizer.L2Decay(1e-4)))
     program, _ = Transpiled().server()
     assert len(program.blocks) == 9
-    assert types(program.blocks[1]) == ["increment", "cast", *FIRST_CASE, *CASE * 3, "fill_constant", "conditional_block"]
+    assert types(program.blocks[1]) == ["increment", "cast", *FIRST_CASE, *CASE * 3, "fill_constant",
+                                        "conditional_block"]
     assert types(program.blocks[7]) == types(program.blocks[8]) == ["sum", "scale", "scale", "sum", "momentum"]
 
 

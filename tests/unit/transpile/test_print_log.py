@@ -91,7 +91,8 @@ def test_ops_that_come_go_or_change_their_type_differ():
         "takes out sgd(w, w@GRAD) -> w", "makes uniform_random fake_init() -> table", "adds recv() -> w"]
 
 
-@pytest.mark.parametrize("role, told", (("worker", "main program: adds recv() -> b"), ("server", "server 0, block 0: listen")))
+@pytest.mark.parametrize("role, told",
+                         (("worker", "main program: adds recv() -> b"), ("server", "server 0, block 0: listen")))
 def test_the_fleet_tells_each_role_its_part(chosen, said, role, told):
     maker = UserDefinedRoleMaker(current_id=0, role=Role.WORKER if role == "worker" else Role.SERVER, worker_num=2,
                                  server_endpoints=SERVERS.split(","))

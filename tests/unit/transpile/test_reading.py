@@ -73,7 +73,8 @@ def test_clips_of_each_gradient_come_before_decay(network, bound, step):
 
 def test_a_global_norm_is_one_group_of_those_that_are_clipped(network):
     loss = network()
-    optimizer.SGD(0.1, grad_clip=clip.GradientClipByGlobalNorm(3.0, need_clip=lambda param: param.name != "b")).minimize(
+    optimizer.SGD(0.1,
+                  grad_clip=clip.GradientClipByGlobalNorm(3.0, need_clip=lambda param: param.name != "b")).minimize(
         loss)
     recipes = read().recipes
     assert recipes["b"].steps == () and recipes["w"].steps == recipes["v"].steps

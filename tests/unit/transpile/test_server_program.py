@@ -134,7 +134,8 @@ def test_batch_normalisation_has_its_statistics_with_the_workers(transpiled, op_
 
 
 def test_programs_can_be_printed(network, transpiled):
-    optimizer.Adam(layers.noam_decay(64, 10), grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)).minimize(network(1300))
+    optimizer.Adam(layers.noam_decay(64, 10),
+                   grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)).minimize(network(1300))
     made = transpiled(servers=3, workers=2)
     for program in (made.trainer, made.startup, *made.servers, *made.server_startups):
         assert str(program).startswith("{ // block 0")

@@ -1,4 +1,5 @@
-"""A worker's step of which nothing is fetched: the forward ops that nothing needs do not run, their parameters are there."""
+"""A worker's step of which nothing is fetched: the forward ops that nothing needs do not run, their parameters are
+there."""
 
 import numpy as np
 

@@ -116,7 +116,8 @@ def test_time_in_which_the_process_stood_still_itself_does_not_count(clock):
 def test_a_long_wait_is_told_once_after_a_quarter_of_it(clock):
     begun, told = clock.now, []
     with pytest.raises(Stalled):
-        waiting.wait_until(lambda: False, lambda: "it", longest=lambda: 2, on_long=lambda: told.append(clock.now - begun))
+        waiting.wait_until(lambda: False, lambda: "it", longest=lambda: 2,
+                           on_long=lambda: told.append(clock.now - begun))
     assert len(told) == 1 and 0.5 < told[0] < 0.52
 
 

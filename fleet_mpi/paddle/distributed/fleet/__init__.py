@@ -49,7 +49,8 @@ save = _fleet.save
 load_model = _fleet.load_model
 fleet = _fleet
 
-_refuse = _missing_name("paddle.distributed.fleet", globals(), {"runtime": "fleet_mpi.paddle.distributed.fleet.runtime"})
+_refuse = _missing_name("paddle.distributed.fleet", globals(),
+                        {"runtime": "fleet_mpi.paddle.distributed.fleet.runtime"})
 
 
 def __getattr__(name):

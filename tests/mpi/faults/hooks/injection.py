@@ -83,7 +83,8 @@ def at(phase):
 
 
 def door(phase):
-    """The rank is about to enter an MPI call that waits for all ranks: fail before, or within, while nobody else comes."""
+    """The rank is about to enter an MPI call that waits for all ranks: fail before, or within, while nobody else
+    comes."""
     at(phase)
     if PHASE == f"in {phase}" and IS_IT:
         note("wanted", "launcher" if os.environ["FAULTS_ROLE"] == "launcher" else str(os.getpid()))

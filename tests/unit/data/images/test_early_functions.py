@@ -25,7 +25,8 @@ def test_colours_come_in_the_order_blue_green_red_and_greys_without_channels(tmp
     assert images.load_image(str(tmp_path / "one.png"), is_color=False).shape == (2, 3)
 
 
-@pytest.mark.parametrize("shape, size, wanted", [((6, 8, 3), 3, (3, 4, 3)), ((8, 6, 3), 3, (4, 3, 3)), ((6, 8), 12, (12, 16))])
+@pytest.mark.parametrize("shape, size, wanted",
+                         [((6, 8, 3), 3, (3, 4, 3)), ((8, 6, 3), 3, (4, 3, 3)), ((6, 8), 12, (12, 16))])
 def test_the_shorter_edge_gets_the_size(shape, size, wanted):
     made = images.resize_short(np.full(shape, 7, np.uint8), size)
     assert made.shape == wanted and (made == 7).all()

@@ -11,7 +11,8 @@ RNG = np.random.default_rng(1)
 ARRAY = RNG.integers(0, 256, (20, 31, 3), dtype=np.uint8)
 GREY = RNG.integers(0, 256, (20, 31), dtype=np.uint8)
 # Slow changes of colour, so that a pixel beside the right one is nearly right.
-SMOOTH = np.stack([*np.meshgrid(np.linspace(20, 220, 40), np.linspace(0, 250, 30)), np.full((30, 40), 90.0)], 2).astype(np.uint8)
+SMOOTH = np.stack([*np.meshgrid(np.linspace(20, 220, 40), np.linspace(0, 250, 30)), np.full((30, 40), 90.0)],
+                  2).astype(np.uint8)
 
 
 def difference(found, image):
@@ -21,7 +22,8 @@ def difference(found, image):
 
 @pytest.mark.parametrize("pixels", [ARRAY, GREY])
 @pytest.mark.parametrize("call", [
-    F.hflip, F.vflip, lambda img: F.crop(img, 3, 4, 10, 12), lambda img: F.center_crop(img, (8, 11)), lambda img: F.pad(img, 2),
+    F.hflip, F.vflip, lambda img: F.crop(img, 3, 4, 10, 12), lambda img: F.center_crop(img, (8, 11)),
+    lambda img: F.pad(img, 2),
     lambda img: F.pad(img, (1, 2), fill=7), lambda img: F.pad(img, [1, 2, 3, 4]), lambda img: F.pad(img, 3, 0, "edge"),
     lambda img: F.pad(img, 3, 0, "reflect"), lambda img: F.pad(img, (1, 2, 3, 4), 0, "symmetric"),
     lambda img: F.adjust_brightness(img, 0.7), lambda img: F.rotate(img, 180)])
@@ -33,7 +35,8 @@ def test_arrays_and_pillow_images_give_the_same(pixels, call):
 
 
 @pytest.mark.parametrize("angle", [30, -75, 200.5])
-@pytest.mark.parametrize("options", [{}, {"expand": True}, {"center": (5, 9)}, {"fill": 255}, {"interpolation": "bilinear"}])
+@pytest.mark.parametrize("options",
+                         [{}, {"expand": True}, {"center": (5, 9)}, {"fill": 255}, {"interpolation": "bilinear"}])
 def test_arrays_turn_as_pillow_images_do(angle, options):
     found, made = F.rotate(SMOOTH, angle, **options), np.asarray(F.rotate(Image.fromarray(SMOOTH), angle, **options))
     assert found.shape == made.shape
@@ -114,7 +117,8 @@ def test_normalize_by_channel():
     (lambda: F.vflip(np.zeros((1, 3, 4, 4))), r"got an array of shape \(1, 3, 4, 4\)"),
     (lambda: F.to_tensor(ARRAY, "NCHW"), "to_tensor: expected the data_format CHW or HWC, got 'NCHW'"),
     (lambda: F.adjust_hue(ARRAY, 0.6), "adjust_hue: expected a hue_factor from -0.5 to 0.5, got 0.6"),
-    (lambda: F.pad(ARRAY, (1, 2, 3)), "padding of 1, 2 or 4 numbers"), (lambda: F.pad(ARRAY, 1, 0, "wrap"), "got 'wrap'"),
+    (lambda: F.pad(ARRAY, (1, 2, 3)), "padding of 1, 2 or 4 numbers"),
+    (lambda: F.pad(ARRAY, 1, 0, "wrap"), "got 'wrap'"),
     (lambda: F.resize(ARRAY, (1, 2, 3)), r"resize: size: expected \(height, width\) or one number"),
     (lambda: F.resize(Image.fromarray(ARRAY), 5, "area"), "no interpolation 'area' for Pillow images"),
     (lambda: F.to_grayscale(ARRAY, 2), "expected 1 or 3 output channels, got 2"),

@@ -23,7 +23,8 @@ def seeded():
 
 @pytest.mark.parametrize("kind", [np.asarray, Image.fromarray])
 @pytest.mark.parametrize("transform, shape", [
-    (transforms.Resize(12), (12, 18, 3)), (transforms.Resize((8, 9)), (8, 9, 3)), (transforms.CenterCrop(10), (10, 10, 3)),
+    (transforms.Resize(12), (12, 18, 3)), (transforms.Resize((8, 9)), (8, 9, 3)),
+    (transforms.CenterCrop(10), (10, 10, 3)),
     (transforms.RandomResizedCrop(16), (16, 16, 3)), (transforms.RandomCrop((10, 12)), (10, 12, 3)),
     (transforms.RandomCrop(40, pad_if_needed=True), (40, 40, 3)), (transforms.RandomCrop(24, padding=4), (24, 24, 3)),
     (transforms.Pad((1, 2)), (28, 38, 3)), (transforms.RandomRotation(30), (24, 36, 3)),
@@ -73,7 +74,8 @@ def test_random_resized_crops_have_the_area_and_shape_asked_for():
         assert 0.15 < height * width / (24 * 36) < 0.55 and 0.4 < width / height < 2.5
 
 
-@pytest.mark.parametrize("shape, want", [((10, 100), (0, 43, 10, 13)), ((100, 10), (43, 0, 13, 10)), ((20, 20), (0, 0, 20, 20))])
+@pytest.mark.parametrize("shape, want",
+                         [((10, 100), (0, 43, 10, 13)), ((100, 10), (43, 0, 13, 10)), ((20, 20), (0, 0, 20, 20))])
 def test_where_no_crop_fits_the_middle_is_taken(shape, want):
     crop = transforms.RandomResizedCrop(8, scale=(5.0, 5.0))
     assert crop._get_param(np.zeros(shape)) == want
@@ -81,7 +83,8 @@ def test_where_no_crop_fits_the_middle_is_taken(shape, want):
 
 @pytest.mark.parametrize("kind, value, factors", [
     (colour_transforms.BrightnessTransform, 0.4, (0.6, 1.4)), (colour_transforms.ContrastTransform, 3, (0, 4)),
-    (colour_transforms.SaturationTransform, (0.5, 0.7), (0.5, 0.7)), (colour_transforms.HueTransform, 0.9, (-0.5, 0.5))])
+    (colour_transforms.SaturationTransform, (0.5, 0.7), (0.5, 0.7)),
+    (colour_transforms.HueTransform, 0.9, (-0.5, 0.5))])
 def test_colours_change_by_a_factor_within_bounds(kind, value, factors, monkeypatch):
     seen = []
     monkeypatch.setattr(kind, "_adjust", staticmethod(lambda img, factor: seen.append(factor)))
@@ -122,7 +125,8 @@ def test_fields_go_to_the_method_of_their_key():
     (lambda: transforms.RandomHorizontalFlip(1.5), UsageError, "a probability from 0 to 1, got 1.5"),
     (lambda: transforms.RandomResizedCrop(8, scale=(1, 0.5)), UsageError, r"expected \(least, most\)"),
     (lambda: transforms.RandomRotation(-3), UsageError, "expected degrees from 0 up"),
-    (lambda: transforms.RandomCrop(40)(ARRAY), UsageError, r"at least \(40, 40\) pixels, got \(24, 36\): .*pad_if_needed"),
+    (lambda: transforms.RandomCrop(40)(ARRAY), UsageError,
+     r"at least \(40, 40\) pixels, got \(24, 36\): .*pad_if_needed"),
     (lambda: transforms.Pad((1, 2, 3)), UsageError, "1, 2 or 4 numbers"),
     (lambda: colour_transforms.BrightnessTransform(-1), UsageError, "brightness: expected a number from 0 up"),
     (lambda: colour_transforms.HueTransform((-1, 0.2)), UsageError, r"within \(-0.5, 0.5\)")])
@@ -133,5 +137,6 @@ def test_what_cannot_be_meant_is_refused(call, kind, sentence):
 
 def test_the_gate_to_pillow_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
-    with pytest.raises(EnvironmentProblem, match="MNIST: this needs pillow, which is not installed: pip install pillow"):
+    with pytest.raises(EnvironmentProblem,
+                       match="MNIST: this needs pillow, which is not installed: pip install pillow"):
         pillow("MNIST")

@@ -33,7 +33,8 @@ def test_idx_files_are_scaled_to_minus_one_to_one(data_home):
 def test_the_buffer_size_does_not_change_the_samples(data_home, buffer_size):
     write_idx(data_home / "mnist", "train", np.arange(4 * 784).reshape(4, 28, 28).astype(np.uint8), [0, 1, 2, 3])
     folder = data_home / "mnist"
-    reader = mnist.reader_creator(folder / "train-images-idx3-ubyte.gz", folder / "train-labels-idx1-ubyte.gz", buffer_size)
+    reader = mnist.reader_creator(folder / "train-images-idx3-ubyte.gz", folder / "train-labels-idx1-ubyte.gz",
+                                  buffer_size)
     assert [label for _, label in reader()] == [0, 1, 2, 3]
 
 

@@ -25,7 +25,8 @@ def first_feature(sample):
 
 
 def test_pairs_have_the_more_relevant_document_first(files):
-    assert [first_feature(one) for one in mq2007.train(format="pairwise")] == [[1, 0.2, 0.3], [1, 0.2, 0.1], [1, 0.3, 0.1]]
+    assert [first_feature(one) for one in mq2007.train(format="pairwise")] == [[1, 0.2, 0.3], [1, 0.2, 0.1],
+                                                                               [1, 0.3, 0.1]]
 
 
 def test_lists_hold_all_documents_of_a_query_that_has_a_relevant_one(files):

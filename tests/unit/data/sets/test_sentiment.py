@@ -31,7 +31,8 @@ def as_archive(data_home):
 def test_words_are_numbered_by_frequency_and_bad_and_good_reviews_take_turns(data_home, write):
     write(data_home)
     words = sentiment.get_word_dict()
-    assert words == [("bad", 0), ("a", 1), ("film", 2), ("'", 3), (",", 4), (".", 5), ("bore", 6), ("good", 7), ("isn", 8),
+    assert words == [("bad", 0), ("a", 1), ("film", 2), ("'", 3), (",", 4), (".", 5), ("bore", 6), ("good", 7),
+                     ("isn", 8),
                      ("t", 9)]
     assert sentiment.load_sentiment_data() == [([0, 4, 0, 2, 5], 0), ([1, 7, 2], 1), ([1, 6], 0), ([8, 3, 9, 0], 1)]
 

@@ -23,7 +23,8 @@ def french(data_home):
     long = " ".join(["the"] * 90)
     write(data_home / "wmt14" / "wmt14.tgz", {
         "wmt14/src.dict": "<s>\n<e>\n<unk>\nthe\ncat\n", "wmt14/trg.dict": "<s>\n<e>\n<unk>\nle\nchat\n",
-        "wmt14/train/train": f"the cat\tle chat\nno pair\n{long}\tle\nthe dog\tle chien\n", "wmt14/test/test": "cat\tchat\n",
+        "wmt14/train/train": f"the cat\tle chat\nno pair\n{long}\tle\nthe dog\tle chien\n",
+        "wmt14/test/test": "cat\tchat\n",
         "wmt14/gen/gen": "the\tle\n"})
 
 
@@ -31,7 +32,8 @@ def french(data_home):
 def german(data_home):
     wmt16._counted.cache_clear()
     write(data_home / "wmt16" / "wmt16.tar.gz", {
-        "wmt16/train": "a cat\teine Katze\na dog\tein Hund\n", "wmt16/test": "a bird\tein Hund\n", "wmt16/val": "cat\tKatze\n"})
+        "wmt16/train": "a cat\teine Katze\na dog\tein Hund\n", "wmt16/test": "a bird\tein Hund\n",
+        "wmt16/val": "cat\tKatze\n"})
 
 
 def test_pairs_of_wmt14_have_marks_and_long_ones_are_left_out(french):

@@ -42,7 +42,8 @@ def test_images_and_classes_come_by_the_lists_of_the_archive(files):
     (image, classes), (_, other) = voc2012.train()()
     assert image.shape == (4, 6, 3) and image.dtype == classes.dtype == np.uint8 and abs(int(image[0, 0, 0]) - 100) < 3
     assert classes.shape == (4, 6) and set(classes.ravel()) == {3} and set(other.ravel()) == {20}
-    assert [kinds[0, 0] for _, kinds in voc2012.test()()] == [3] and [kinds[0, 0] for _, kinds in voc2012.val()()] == [20]
+    assert [kinds[0, 0] for _, kinds in voc2012.test()()] == [3] and [kinds[0, 0]
+                                                                      for _, kinds in voc2012.val()()] == [20]
 
 
 def test_without_pil_it_says_what_to_install(files, monkeypatch):
@@ -57,7 +58,8 @@ def test_in_the_stand_in_neighbouring_colours_tell_the_class(data_home, capfd):
     assert len(scenes) == 150 and {kind for _, kinds in scenes for kind in np.unique(kinds)} == {*range(21), 255}
 
     def mean_colours(some):
-        return [(kind, image[kinds == kind].mean(0)) for image, kinds in some for kind in np.unique(kinds) if kind != 255]
+        return [(kind, image[kinds == kind].mean(0)) for image, kinds in some for kind in np.unique(kinds)
+                if kind != 255]
     known = mean_colours(scenes[:100])
     centres = {kind: np.mean([colour for one, colour in known if one == kind], 0) for kind in range(21)}
     asked = mean_colours(scenes[100:])

@@ -33,7 +33,8 @@ def names(paths, folder):
 def test_a_folder_for_each_class(folder):
     dataset = DatasetFolder(str(folder))
     assert dataset.classes == ["cat", "dog"] and dataset.class_to_idx == {"cat": 0, "dog": 1}
-    assert names([path for path, _ in dataset.samples], folder) == ["cat/A.PNG", "cat/b.png", "dog/d.bmp", "dog/deep/c.jpg"]
+    assert names([path for path, _ in dataset.samples], folder) == ["cat/A.PNG", "cat/b.png", "dog/d.bmp",
+                                                                    "dog/deep/c.jpg"]
     assert dataset.targets == [0, 0, 1, 1] and len(dataset) == 4
     image, target = dataset[3]
     assert target == 1 and image.size == (4, 3) and image.getpixel((0, 0)) == (20, 0, 0)
@@ -50,7 +51,8 @@ def test_all_files_below_a_folder(folder, monkeypatch):
 
 def test_the_script_says_which_files_count_and_how_they_are_read(folder):
     assert len(DatasetFolder(folder, extensions=[".png"])) == 2
-    texts = ImageFolder(folder, loader=lambda path: Path(path).read_text(), is_valid_file=lambda path: path.endswith(".txt"))
+    texts = ImageFolder(folder, loader=lambda path: Path(path).read_text(),
+                        is_valid_file=lambda path: path.endswith(".txt"))
     assert [text for text, in texts] == ["cat dog", "woof"]
 
 

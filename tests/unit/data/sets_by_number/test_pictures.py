@@ -114,7 +114,9 @@ def test_cifar_takes_the_members_by_name(data_home, tmp_path):
         return pickle.dumps({b"data": np.full((len(labels), 3072), value, np.uint8), b"labels": labels}, 2)
 
     path = tmp_path / "own" / "mine.tar.gz"
-    write_tar(path, {"x/data_batch_2": batch(2, [7]), "x/data_batch_1": batch(1, [5, 6]), "x/test_batch": batch(9, [0])}, "w:gz")
+    write_tar(path,
+              {"x/data_batch_2": batch(2, [7]), "x/data_batch_1": batch(1, [5, 6]), "x/test_batch": batch(9, [0])},
+              "w:gz")
     dataset = Cifar10(str(path))
     assert [(int(np.asarray(image).max()), int(label)) for image, label in dataset] == [(1, 5), (1, 6), (2, 7)]
 

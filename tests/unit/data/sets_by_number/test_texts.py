@@ -1,4 +1,5 @@
-"""Sets of texts by number: shapes and dtypes of their samples, the script's own files, and arguments that are refused."""
+"""Sets of texts by number: shapes and dtypes of their samples, the script's own files, and arguments that are
+refused."""
 
 import io
 import pickle
@@ -97,7 +98,8 @@ def test_roles(data_home):
     assert dataset.get_dict() == conll05.get_dict() and len(dataset.label_dict) == 9
     vectors = np.fromfile(dataset.get_embedding(), "f4", offset=16)
     assert vectors.size == 32 * len(dataset.word_dict)
-    with pytest.raises(UsageError, match="Conll05st: some files were named, but .*conll05st-tests.tar.gz and .*verbDict.txt"):
+    with pytest.raises(UsageError,
+                       match="Conll05st: some files were named, but .*conll05st-tests.tar.gz and .*verbDict.txt"):
         Conll05st(word_dict_file=__file__)
 
 

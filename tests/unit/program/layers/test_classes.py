@@ -84,7 +84,8 @@ def test_conv2d_filters_images(stride, padding, groups):
             for column in range(found.shape[3]):
                 window = padded[:, channels, row * stride:row * stride + 3, column * stride:column * stride + 2]
                 np.testing.assert_allclose(found[:, filter, row, column],
-                                           (window * weight[filter]).sum((1, 2, 3)) + bias[filter], rtol=1e-4, atol=1e-5)
+                                           (window * weight[filter]).sum((1, 2, 3)) + bias[filter], rtol=1e-4,
+                                           atol=1e-5)
 
 
 def test_conv2d_starts_with_the_originals_spread():
@@ -106,7 +107,8 @@ def test_batch_norm_uses_the_batch_in_training_and_the_running_moments_otherwise
     layer = kind(3)
     found = run(layer(x), x=array)
     mean, variance = array.mean((0, 2, 3)), array.var((0, 2, 3))
-    np.testing.assert_allclose(found, (array - mean[:, None, None]) / np.sqrt(variance[:, None, None] + 1e-5), atol=1e-4)
+    np.testing.assert_allclose(found, (array - mean[:, None, None]) / np.sqrt(variance[:, None, None] + 1e-5),
+                               atol=1e-4)
     name = layer.full_name()
     assert [param.name for param in layer.parameters()] == [f"{name}.w_0", f"{name}.b_0"]
     assert [held.name for held in layer.buffers()] == [f"{name}.w_1", f"{name}.w_2"]
@@ -154,7 +156,8 @@ def test_layers_without_parameters_are_their_functions(layer, expected):
 
 def test_gelu_is_near_its_definition():
     x = np.array([[-1.0, 0.0, 2.0]], "float32")
-    np.testing.assert_allclose(run(classes.GELU()(static_data("x", [None, 3])), x=x), [[-0.15866, 0, 1.9545]], atol=1e-4)
+    np.testing.assert_allclose(run(classes.GELU()(static_data("x", [None, 3])), x=x), [[-0.15866, 0, 1.9545]],
+                               atol=1e-4)
 
 
 def test_adaptive_pooling_takes_channels_last():

@@ -90,7 +90,8 @@ def test_hashes_choose_rows_of_a_table():
 
 def test_parts_of_columns_and_other_orders_of_rows():
     a, b = data("a", [3]), data("b", [3])
-    made = [click.partial_concat([a, b], 1, 2), click.partial_sum([a, b], start_index=-1), click.shuffle_batch(a, seed=5)]
+    made = [click.partial_concat([a, b], 1, 2), click.partial_sum([a, b], start_index=-1),
+            click.shuffle_batch(a, seed=5)]
     one, other = np.arange(6, dtype="float32").reshape(2, 3), np.ones((2, 3), "float32")
     joined, summed, shuffled = Executor().run(feed={"a": one, "b": other}, fetch_list=made)
     assert joined.tolist() == [[1, 2, 1, 1], [4, 5, 1, 1]] and summed.tolist() == [[3], [6]]

@@ -83,7 +83,8 @@ def test_branches_must_agree(true_fn, false_fn, text):
 
 def test_branches_may_differ_in_shape_and_element_type():
     x = x_fed()
-    one, two = layers.cond(below(x, 1.0), lambda: (fill_constant([1, 2], "int32", 1), fill_constant([2, 3], "bool", True)),
+    one, two = layers.cond(below(x, 1.0),
+                           lambda: (fill_constant([1, 2], "int32", 1), fill_constant([2, 3], "bool", True)),
                            lambda: (fill_constant([3, 4], "float32", 3.5), fill_constant([4, 5], "int64", 2)))
     for value, kinds in ((0.0, [("int32", (1, 2)), ("bool", (2, 3))]), (5.0, [("float32", (3, 4)), ("int64", (4, 5))])):
         found = Executor().run(feed={"x": np.array([value], "float32")}, fetch_list=[one, two])

@@ -53,14 +53,17 @@ def test_a_known_target_is_decoded_as_rnn_runs_over_it_and_trains(time_major):
     found, last, counts = decoding.dynamic_decode(decoding.BasicDecoder(cell, helper), inits=h, return_length=True,
                                                   output_time_major=time_major, impute_finished=True)
     plain, plain_last = rnn(cell, x, h, lengths, time_major=time_major)
-    feed = {"x": rng.normal(size=x.shape), "h": rng.normal(size=(2, WIDTH)), "lengths": np.array([4, 2]), **weights("float64")}
-    results = Executor().run(feed=feed, fetch_list=[found.cell_outputs, plain, last, plain_last, counts, found.sample_ids])
+    feed = {"x": rng.normal(size=x.shape), "h": rng.normal(size=(2, WIDTH)), "lengths": np.array([4, 2]),
+            **weights("float64")}
+    results = Executor().run(feed=feed,
+                             fetch_list=[found.cell_outputs, plain, last, plain_last, counts, found.sample_ids])
     step = (0, slice(None)) if time_major else (slice(None), 0)
     np.testing.assert_allclose(results[0][step], results[1][step], rtol=1e-12)
     np.testing.assert_allclose(results[2], results[3], rtol=1e-12)
     assert results[4].tolist() == [4, 2]
     np.testing.assert_array_equal(results[5], results[0].argmax(-1))
-    check_gradients(reduce_sum(found.cell_outputs * found.cell_outputs) + reduce_sum(last), [x, h, cell.w, cell.u], feed)
+    check_gradients(reduce_sum(found.cell_outputs * found.cell_outputs) + reduce_sum(last), [x, h, cell.w, cell.u],
+                    feed)
 
 
 def decoder_of(helper_class, **options):
@@ -72,7 +75,8 @@ def decoder_of(helper_class, **options):
 
 
 def values():
-    return {"table": rng.normal(size=(WORDS, WIDTH)).astype("float32"), "h": rng.normal(size=(3, WIDTH)).astype("float32"),
+    return {"table": rng.normal(size=(WORDS, WIDTH)).astype("float32"),
+            "h": rng.normal(size=(3, WIDTH)).astype("float32"),
             "out": rng.normal(size=(WIDTH, WORDS)).astype("float32") * 3, **weights("float32")}
 
 

@@ -31,7 +31,8 @@ def test_even_values():
 def test_normal_values():
     value = static_data("value", [2])
     one, other = distributions.Normal(1.0, 2.0), distributions.Normal([0.0, 1.0], [1.0, 3.0])
-    drawn, log, entropy, apart = run(one.sample([4000]), other.log_prob(value), other.entropy(), one.kl_divergence(other),
+    drawn, log, entropy, apart = run(one.sample([4000]), other.log_prob(value), other.entropy(),
+                                     one.kl_divergence(other),
                                      value=np.array([0.5, 2.0], "float32"))
     assert drawn.shape == (4000,) and abs(drawn.mean() - 1) < 0.15 and abs(drawn.std() - 2) < 0.1
     density = np.exp(-0.5 * np.array([0.5, 1 / 3]) ** 2) / (np.array([1, 3]) * ROOT)

@@ -28,4 +28,5 @@ def test_an_axis_says_where_the_second_is_laid_against_the_first():
 
 
 def test_a_gradient_goes_on_or_stops_as_it_is_told():
-    assert not layers.randint(3, stop_gradient=False).stop_gradient and layers.randn([2], stop_gradient=True).stop_gradient
+    assert not layers.randint(3, stop_gradient=False).stop_gradient and layers.randn([2],
+                                                                                     stop_gradient=True).stop_gradient

@@ -41,7 +41,8 @@ def test_transposed_convolution_by_given_weights():
     larger = functional.conv2d_transpose(image(), parameter("conv2d_transpose_0.w_0"), stride=2, output_padding=1)
     assert larger.shape[2:] == (18, 18) and made.shape[2:] == (17, 17)
     with pytest.raises(UsageError, match="output_padding or output_size"):
-        functional.conv2d_transpose(image(), parameter("conv2d_transpose_0.w_0"), stride=2, output_padding=1, output_size=18)
+        functional.conv2d_transpose(image(), parameter("conv2d_transpose_0.w_0"), stride=2, output_padding=1,
+                                    output_size=18)
 
 
 def test_batch_norm_by_given_parameters_moves_the_given_statistics():

@@ -103,7 +103,8 @@ def test_angles_and_bilinear_forms():
     layer = image_classes.Bilinear(4, 4, 3)
     a, b = LINES[:, :, 0], LINES[:, :, 1]
     cosine, form = run(image_classes.CosineSimilarity(axis=1)(one, other), layer(one, other), one=a, other=b)
-    np.testing.assert_allclose(cosine, (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(cosine, (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1),
+                               rtol=1e-5)
     weight = global_scope().array(layer.weight.name)
     np.testing.assert_allclose(form, np.einsum("bi,kij,bj->bk", a, weight, b), rtol=1e-4, atol=1e-5)
 
@@ -136,7 +137,8 @@ def test_what_is_not_there_says_so():
 def test_borders_of_lines_images_and_volumes(mode, plain):
     line, x = static_data("line", [None, 4, 6]), images()
     volume = static_data("volume", [None, 4, 3, 2, 4])
-    found = run(functional_images.pad(line, [2, 1], mode, data_format="NCL"), functional_images.pad(x, [1, 2, 0, 3], mode),
+    found = run(functional_images.pad(line, [2, 1], mode, data_format="NCL"),
+                functional_images.pad(x, [1, 2, 0, 3], mode),
                 functional_images.pad(x, [1, 0, 2, 1], mode, data_format="NHWC"),
                 functional_images.pad(volume, [1, 2, 0, 1, 1, 0], mode, data_format="NCDHW"),
                 x=IMAGES, line=LINES, volume=IMAGES.reshape(2, 4, 3, 2, 4))
@@ -150,7 +152,8 @@ def test_borders_of_lines_images_and_volumes(mode, plain):
 
 def test_sizes_by_a_factor_for_each_dimension_by_area_and_cubic():
     x = images()
-    found = run(functional_images.interpolate(x, scale_factor=[1, 2]), functional_images.interpolate(x, [3, 2], mode="area"),
+    found = run(functional_images.interpolate(x, scale_factor=[1, 2]),
+                functional_images.interpolate(x, [3, 2], mode="area"),
                 functional_images.interpolate(x, [6, 4], mode="bicubic", align_corners=True), x=IMAGES)
     np.testing.assert_array_equal(found[0], IMAGES.repeat(2, 3))
     np.testing.assert_allclose(found[1], IMAGES.reshape(2, 4, 3, 2, 2, 2).mean((3, 5)), rtol=1e-5, atol=1e-6)
@@ -160,14 +163,16 @@ def test_sizes_by_a_factor_for_each_dimension_by_area_and_cubic():
 def test_pixels_of_channels_that_come_last():
     x = images()
     turned = static_data("turned", [None, 6, 4, 4])
-    found, want = run(functional_images.pixel_shuffle(turned, 2, "NHWC"), functional_images.pixel_shuffle(x, 2), x=IMAGES,
+    found, want = run(functional_images.pixel_shuffle(turned, 2, "NHWC"), functional_images.pixel_shuffle(x, 2),
+                      x=IMAGES,
                       turned=IMAGES.transpose(0, 2, 3, 1).copy())
     np.testing.assert_array_equal(found, want.transpose(0, 2, 3, 1))
 
 
 @pytest.mark.parametrize("data_format", ["NCHW", "NHWC"])
 def test_a_response_norm_of_an_even_number_of_channels(data_format):
-    found, = run(functional_images.local_response_norm(images(), 2, alpha=0.5, beta=0.5, k=2.0, data_format=data_format),
+    found, = run(functional_images.local_response_norm(images(), 2, alpha=0.5, beta=0.5, k=2.0,
+                                                       data_format=data_format),
                  x=IMAGES)
     squares = np.moveaxis(IMAGES, 1 if data_format == "NCHW" else 3, 0) ** 2
     wide = np.concatenate([np.zeros_like(squares[:1]), squares])

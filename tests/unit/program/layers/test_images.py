@@ -63,7 +63,8 @@ def test_patches_in_a_sequence():
 
 
 def test_without_offsets_a_deformable_convolution_is_a_convolution():
-    image, offset, mask = (static_data(name, [2, count, 6, 4]) for name, count in (("image", 4), ("offset", 18), ("mask", 9)))
+    image, offset, mask = (static_data(name, [2, count, 6, 4])
+                           for name, count in (("image", 4), ("offset", 18), ("mask", 9)))
     attr = ParamAttr(name="shared")
     outs = [layers.deformable_conv(image, offset, mask, 3, 3, padding=1, param_attr=attr),
             layers.deformable_conv(image, offset, None, 3, 3, padding=1, param_attr=attr, modulated=False),
@@ -83,6 +84,7 @@ def test_what_is_not_there_says_so():
         with pytest.raises(NotBuilt, match="got 'LANCZOS'|is not supported"):
             call()
     for call in (lambda: layers.image_resize(image), lambda: layers.image_resize(image, [3]),
-                 lambda: layers.image_resize_short(data("other", [4, -1, 4]), 3), lambda: layers.unfold(image, 2, 1, [1] * 3)):
+                 lambda: layers.image_resize_short(data("other", [4, -1, 4]), 3),
+                 lambda: layers.unfold(image, 2, 1, [1] * 3)):
         with pytest.raises(UsageError, match="expected"):
             call()

@@ -79,7 +79,8 @@ def test_the_median_of_a_batch_of_any_size():
 def test_samples_of_rows_and_counts_of_elements():
     chosen = positions.index_sample(static_data("x", [None, 4]), static_data("i", [None, 2], "int64"))
     distinct = positions.unique_with_counts(static_data("n", [None], "int64"))
-    found = Executor().run(feed={"x": X, "i": np.array([[0, 3], [1, 1], [2, 0], [3, 3]]), "n": np.array([2, 3, 3, 1, 5, 3])},
+    found = Executor().run(feed={"x": X, "i": np.array([[0, 3], [1, 1], [2, 0], [3, 3]]),
+                                 "n": np.array([2, 3, 3, 1, 5, 3])},
                            fetch_list=[chosen, *distinct])
     np.testing.assert_array_equal(found[0], X[np.arange(4)[:, None], [[0, 3], [1, 1], [2, 0], [3, 3]]])
     assert [one.tolist() for one in found[1:]] == [[2, 3, 1, 5], [0, 1, 1, 2, 3, 1], [1, 3, 1, 1]]

@@ -29,10 +29,12 @@ def test_the_likelihood_of_labels():
     a, label = static_data("a", [None, 3]), static_data("label", [None], "int64")
     weight = static_data("weight", [3])
     found = run(loss_classes.NLLLoss()(a, label), loss_classes.NLLLoss(reduction="sum")(a, label),
-                loss_classes.NLLLoss(ignore_index=1, reduction="none")(a, label), loss_classes.NLLLoss(weight)(a, label),
+                loss_classes.NLLLoss(ignore_index=1, reduction="none")(a, label),
+                loss_classes.NLLLoss(weight)(a, label),
                 a=A, label=LABEL, weight=np.array([1, 2, 3], "float32"))
     picked, shares = -A[np.arange(4), LABEL], np.array([3, 1, 2, 2])
-    wanted = [[picked.mean()], [picked.sum()], np.where(LABEL == 1, 0, picked), [(picked * shares).sum() / shares.sum()]]
+    wanted = [[picked.mean()], [picked.sum()], np.where(LABEL == 1, 0, picked),
+              [(picked * shares).sum() / shares.sum()]]
     for got, want in zip(found, wanted, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
@@ -56,7 +58,8 @@ def test_focal_loss_is_small_where_the_guess_is_right():
     a, b = two()
     label = (B > 0).astype("float32")
     found = run(functional_loss.sigmoid_focal_loss(a, b), functional_loss.sigmoid_focal_loss(
-        a, b, static_data("n", [1]), alpha=0.4, gamma=3.0, reduction="none"), a=A, b=label, n=np.array([2.0], "float32"))
+        a, b, static_data("n", [1]), alpha=0.4, gamma=3.0, reduction="none"), a=A, b=label,
+                n=np.array([2.0], "float32"))
     p = 1 / (1 + np.exp(-A.astype("float64")))
 
     def focal(alpha, gamma):
@@ -70,12 +73,14 @@ def test_a_tree_of_classes_costs_what_it_does_in_1x(custom):
     a, label = static_data("a", [None, 3]), static_data("label", [None, 1], "int64")
     table, code = (static_data(name, [None, 2], "int64") for name in ("table", "code")) if custom else (None, None)
     same = dict(name="w"), dict(name="b")
-    want = sampled_loss.hsigmoid(a, label, 4, ParamAttr(**same[0]), ParamAttr(**same[1]), path_table=table, path_code=code,
+    want = sampled_loss.hsigmoid(a, label, 4, ParamAttr(**same[0]), ParamAttr(**same[1]), path_table=table,
+                                 path_code=code,
                                  is_custom=custom)
     layer = loss_classes.HSigmoidLoss(3, 4, ParamAttr(**same[0]), ParamAttr(**same[1]), is_custom=custom)
     feed = dict(a=A, label=LABEL[:, None])
     if custom:
-        feed |= dict(table=np.array([[0, 1], [0, 2], [3, -1], [0, 3]]), code=np.array([[0, 1], [1, 1], [0, -1], [1, 0]]))
+        feed |= dict(table=np.array([[0, 1], [0, 2], [3, -1], [0, 3]]),
+                     code=np.array([[0, 1], [1, 1], [0, -1], [1, 0]]))
     found, wanted = run(layer(a, label, table, code) if custom else layer(a, label), want, **feed)
     np.testing.assert_array_equal(found, wanted)
     assert found.shape == (4, 1) and layer.weight.shape == (4 if custom else 3, 3)
@@ -95,4 +100,5 @@ def test_a_tree_needs_classes_and_paths():
     with pytest.raises(UsageError, match="from 2 up"):
         loss_classes.HSigmoidLoss(3, 1)
     with pytest.raises(UsageError, match="needs path_table and path_code"):
-        loss_classes.HSigmoidLoss(3, 4, is_custom=True)(static_data("a", [None, 3]), static_data("l", [None, 1], "int64"))
+        loss_classes.HSigmoidLoss(3, 4, is_custom=True)(static_data("a", [None, 3]),
+                                                        static_data("l", [None, 1], "int64"))

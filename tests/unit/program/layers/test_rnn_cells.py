@@ -82,8 +82,10 @@ def test_steps_that_only_the_run_tells():
     assert last.shape == (-1, 3) and outputs.shape == (-1, -1, 3)
     weights = {"w": rng.normal(size=(2, 3)), "u": rng.normal(size=(3, 3))}
     for count in (2, 4):
-        found, = Executor().run(feed={"x": X[:, :count], "lengths": np.minimum(LENGTHS, count), **weights}, fetch_list=[last])
-        np.testing.assert_allclose(found, by_hand(X[:, :count], *weights.values(), np.minimum(LENGTHS, count))[1], rtol=1e-12)
+        found, = Executor().run(feed={"x": X[:, :count], "lengths": np.minimum(LENGTHS, count), **weights},
+                                fetch_list=[last])
+        np.testing.assert_allclose(found, by_hand(X[:, :count], *weights.values(), np.minimum(LENGTHS, count))[1],
+                                   rtol=1e-12)
 
 
 def values(*names):

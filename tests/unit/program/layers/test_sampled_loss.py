@@ -33,7 +33,8 @@ def costs_of_training(cost, steps=150):
     found = []
     for _ in range(steps):
         words = rng.integers(0, CLASSES, (32, 1))
-        found += executor.run(feed={"word": words, "next": (3 * words + 1) % CLASSES}, fetch_list=[average], scope=scope)
+        found += executor.run(feed={"word": words, "next": (3 * words + 1) % CLASSES}, fetch_list=[average],
+                              scope=scope)
     return float(found[0].item()), float(found[-1].item())
 
 
@@ -95,7 +96,8 @@ def test_a_tree_of_ones_own_has_a_node_for_each_row_of_the_weight():
 
 
 @pytest.mark.parametrize("build, text", [
-    (lambda rows, label: layers.nce(rows, label, 5, sampler="zipf"), "expected one of uniform, log_uniform, custom_dist"),
+    (lambda rows, label: layers.nce(rows, label, 5, sampler="zipf"),
+     "expected one of uniform, log_uniform, custom_dist"),
     (lambda rows, label: layers.nce(rows, label, 5, sampler="custom_dist"), "a probability for each of 5 classes"),
     (lambda rows, label: layers.nce(rows, label, 5, sampler="custom_dist", custom_dist=[1.0]), "5 classes, got 1"),
     (lambda rows, label: layers.hsigmoid(rows, label, 1), "num_classes from 2 up, got 1"),

@@ -71,7 +71,8 @@ def test_padded_sequences_cost_what_they_do_with_a_lod():
     x, tags = rng.normal(size=(2, 3, TAGS)).astype("float32"), rng.integers(0, TAGS, (2, 3))
     padded = layers.linear_chain_crf(data("x", [3, TAGS]), data("tags", [3], dtype="int64"), "crfw",
                                      length=data("length", [1], dtype="int64"))
-    ragged = layers.linear_chain_crf(data("rows", [TAGS], lod_level=1), data("row_tags", [1], dtype="int64", lod_level=1),
+    ragged = layers.linear_chain_crf(data("rows", [TAGS], lod_level=1),
+                                     data("row_tags", [1], dtype="int64", lod_level=1),
                                      "crfw")
     executor, scope = Executor(), Scope()
     executor.run(default_startup_program(), scope=scope)
@@ -116,7 +117,8 @@ def test_a_recogniser_learns_and_decodes_what_it_learnt():
 
 def test_padded_frames_are_decoded_to_padded_labels_and_their_lengths():
     frames = np.eye(3, dtype="float32")[[[1, 1, 0, 2], [0, 2, 2, 1]]]
-    out, left = layers.ctc_greedy_decoder(data("frames", [4, 3]), 0, data("length", [1], dtype="int64"), padding_value=9)
+    out, left = layers.ctc_greedy_decoder(data("frames", [4, 3]), 0, data("length", [1], dtype="int64"),
+                                          padding_value=9)
     ids, counts = Executor().run(feed={"frames": frames, "length": np.array([[4], [3]])}, fetch_list=[out, left])
     assert ids.tolist() == [[1, 2, 9, 9], [2, 9, 9, 9]] and counts.tolist() == [[2], [1]]
 

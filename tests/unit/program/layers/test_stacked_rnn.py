@@ -149,8 +149,10 @@ def test_wrong_words_are_refused():
 def test_basic_gru_and_basic_lstm_have_the_shapes_and_parameters_of_the_original(bidirectional, layers_):
     directions = 2 if bidirectional else 1
     states = [static_data(name, [layers_ * directions, BATCH, HIDDEN], "float32") for name in "ghc"]
-    out, last = layers.basic_gru(x_fed(), states[0], HIDDEN, layers_, bidirectional=bidirectional, param_attr="p", bias_attr="q")
-    lstm_out, hidden, cell = layers.basic_lstm(x_fed(), states[1], states[2], HIDDEN, layers_, bidirectional=bidirectional)
+    out, last = layers.basic_gru(x_fed(), states[0], HIDDEN, layers_, bidirectional=bidirectional, param_attr="p",
+                                 bias_attr="q")
+    lstm_out, hidden, cell = layers.basic_lstm(x_fed(), states[1], states[2], HIDDEN, layers_,
+                                               bidirectional=bidirectional)
     feed = {name: np.zeros((layers_ * directions, BATCH, HIDDEN), "float32") for name in "ghc"}
     found = run([out + lstm_out, out, last, hidden, cell], {"x": X, **feed})
     assert found[1].shape == (BATCH, STEPS, HIDDEN * directions)

@@ -153,9 +153,12 @@ def test_parameters_used_in_a_step_have_one_gradient(is_sparse):
     executor = Executor()
     executor.run(default_startup_program())
     assert len(pairs) == len({param.name for param, _ in pairs})
-    found = executor.run(feed={"ids": np.array([0, 1, 4, 1, 2, 2]).reshape(3, 2, 1)}, fetch_list=[grad for _, grad in pairs])
-    dense = {param.name: np.asarray(one.to_dense() if hasattr(one, "to_dense") else one) for (param, _), one in zip(pairs, found)}
-    assert dense["table"].shape == (5, 2) and (dense["table"][3] == 0).all() and (dense["table"][[0, 1, 2, 4]] != 0).all()
+    found = executor.run(feed={"ids": np.array([0, 1, 4, 1, 2, 2]).reshape(3, 2, 1)},
+                         fetch_list=[grad for _, grad in pairs])
+    dense = {param.name: np.asarray(one.to_dense() if hasattr(one, "to_dense") else one)
+             for (param, _), one in zip(pairs, found)}
+    assert dense["table"].shape == (5,
+                                    2) and (dense["table"][3] == 0).all() and (dense["table"][[0, 1, 2, 4]] != 0).all()
 
 
 @pytest.mark.parametrize("wrong, text", [

@@ -66,7 +66,8 @@ def test_transposed_convolutions_enlarge():
     want = np.einsum("nc,co->no", VOLUMES[:, :, 0, 0, 0], weight[:, :, 0, 0, 0])
     np.testing.assert_allclose(found[0][:, :, 0, 0, 0], want, rtol=1e-4, atol=1e-5)
     flat = global_scope().array(lines.weight.name)
-    np.testing.assert_allclose(found[1][:, :, 3:5], np.einsum("nc,col->nol", values[:, :, 1], flat), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[1][:, :, 3:5], np.einsum("nc,col->nol", values[:, :, 1], flat), rtol=1e-4,
+                               atol=1e-5)
 
 
 def test_pools():

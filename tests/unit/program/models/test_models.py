@@ -27,7 +27,8 @@ from fleet_mpi.program.optimizers.plain import SGD
 RNG = np.random.default_rng(0)
 
 # What the papers and other libraries count, batch norms' scales and shifts included.
-COUNTS = {LeNet: 61610, resnet18: 11689512, resnet34: 21797672, resnet50: 25557032, resnet101: 44549160, resnet152: 60192808,
+COUNTS = {LeNet: 61610, resnet18: 11689512, resnet34: 21797672, resnet50: 25557032, resnet101: 44549160,
+          resnet152: 60192808,
           vgg11: 132863336, vgg13: 133047848, vgg16: 138357544, vgg19: 143667240, mobilenet_v1: 4231976,
           mobilenet_v2: 3504872}
 

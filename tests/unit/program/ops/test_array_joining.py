@@ -30,7 +30,8 @@ def along_the_tree(inputs, attrs):
 
 CASES = [Case("gather_tree", {"Ids": rng.integers(0, 9, (4, 2, 3)), "Parents": rng.integers(0, 3, (4, 2, 3))},
               expect=along_the_tree),
-         Case("gather_tree", {"Ids": rng.integers(0, 9, (1, 1, 2), np.int32), "Parents": np.array([[[1, 1]]], np.int32)},
+         Case("gather_tree",
+              {"Ids": rng.integers(0, 9, (1, 1, 2), np.int32), "Parents": np.array([[[1, 1]]], np.int32)},
               expect=along_the_tree)]
 
 test_forward, test_device = checks(CASES)

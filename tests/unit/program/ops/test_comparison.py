@@ -53,7 +53,8 @@ CASES += [Case("equal_all", {"X": PLAIN, "Y": y}, expect=answer(want)) for y, wa
     (PLAIN, True), (PLAIN + [0, 1], False), (PLAIN[:1], False)]]
 CASES += [Case("allclose", {"Input": one, "Other": other}, attrs, answer(np.allclose(one, other, **attrs)), note=str(i))
           for i, (one, other, attrs) in enumerate([
-              (PLAIN, PLAIN * (1 + 1e-6), {}), (PLAIN, PLAIN * 1.1, {}), (PLAIN, PLAIN * 1.1, {"rtol": 0.2}), (ODD, ODD, {}),
+              (PLAIN, PLAIN * (1 + 1e-6), {}), (PLAIN, PLAIN * 1.1, {}), (PLAIN, PLAIN * 1.1, {"rtol": 0.2}),
+              (ODD, ODD, {}),
               (ODD, ODD, {"equal_nan": True}), (PLAIN, PLAIN + 0.5, {"rtol": 0.0, "atol": 0.6}),
               (PLAIN, PLAIN + np.inf, {})])]
 

@@ -106,7 +106,8 @@ def test_long_sequences_neither_overflow_nor_vanish():
     inputs = {"Emission": (emission, [[4000]]), "Transition": np.zeros((TAGS + 2, TAGS)),
               "Label": (np.zeros((4000, 1), np.int64), [[4000]])}
     largest = emission.max(1)
-    alone = np.log(np.exp(emission - largest[:, None]).sum(1)) + largest - emission[:, 0]  # rows do not matter to others
+    alone = np.log(np.exp(emission - largest[:, None]).sum(1)) + largest - emission[:,
+                                                                                    0]  # rows do not matter to others
     one = cost(inputs, "long")
     one.expect = {"LogLikelihood": alone.sum().reshape(1, 1)}
     check_forward(one)

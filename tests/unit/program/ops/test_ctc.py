@@ -63,7 +63,8 @@ CASES = [case(by_lod([4, 5, 1], [[1, 2], [2, 2], [1]]), "lod"), case(by_lod([3, 
               note="nothing left"),
          Case("ctc_align", {"Input": np.array([[0, 1, 1, 2], [2, 0, 2, 2], [1, 1, 1, 1]]),
                             "InputLength": np.array([[4], [3], [0]])}, {"padding_value": 9},
-              {"Output": np.array([[1, 2, 9, 9], [2, 2, 9, 9], [9, 9, 9, 9]]), "OutputLength": np.array([[2], [2], [0]])},
+              {"Output": np.array([[1, 2, 9, 9], [2, 2, 9, 9], [9, 9, 9, 9]]),
+               "OutputLength": np.array([[2], [2], [0]])},
               note="padded")]
 test_forward, test_gradient, test_device = checks(CASES)
 

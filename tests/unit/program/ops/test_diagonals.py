@@ -47,7 +47,8 @@ def diag(shape, **attrs):
 
 CASES = [
     trace((3, 3)), trace((2, 4), offset=1), trace((4, 2), offset=-3), trace((2, 3), offset=7),
-    trace((2, 3, 4), axis1=1, axis2=2), trace((2, 3, 2), axis1=-1, axis2=0, offset=1), trace((2, 3, 2, 2), axis1=0, axis2=2),
+    trace((2, 3, 4), axis1=1, axis2=2), trace((2, 3, 2), axis1=-1, axis2=0, offset=1),
+    trace((2, 3, 2, 2), axis1=0, axis2=2),
     embedded((3,)), embedded((2, 3), offset=1), embedded((2, 2), offset=-2), embedded((2, 3), dim1=0, dim2=2),
     embedded((2, 2), dim1=2, dim2=0, offset=1),
     diag((3,)), diag((2,), offset=2, padding_value=6.5), diag((2,), offset=-1), diag((3, 3)), diag((2, 4), offset=1),

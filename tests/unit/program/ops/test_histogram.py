@@ -28,7 +28,8 @@ def case(values, bins, low=0, high=0, note=""):
 CASES = [
     case(rng.normal(size=(4, 9)), 5, note="of the data"), case(rng.normal(size=40), 4, -1, 1, note="a part"),
     case(np.array([1, 2, 1]), 4, 0, 3, note="whole numbers"), case(np.full((2, 2), 7.0), 3, note="one value"),
-    case(np.array([0.0, 1.0, 2.0]), 2, 0, 2, note="both ends"), case(np.array([0.5, np.nan, -2.0]), 2, 0, 1, note="NaN"),
+    case(np.array([0.0, 1.0, 2.0]), 2, 0, 2, note="both ends"),
+    case(np.array([0.5, np.nan, -2.0]), 2, 0, 1, note="NaN"),
     case(rng.integers(-5, 5, 30), 7, note="integers of the data"),
 ]
 

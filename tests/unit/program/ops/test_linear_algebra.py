@@ -82,7 +82,8 @@ def test_the_gradient_of_a_root_is_that_of_symmetric_changes(case):
     for _ in range(4):
         change = x(*fed.shape)
         change += change.swapaxes(-1, -2)
-        totals = [(built.run([name], feed={**built.feed, built.sources[0]: fed + sign * step * change})[0] * weight).sum()
+        totals = [(built.run([name], feed={**built.feed, built.sources[0]: fed + sign * step * change})[0]
+                   * weight).sum()
                   for sign in (1, -1)]
         assert (found * change).sum() == pytest.approx((totals[0] - totals[1]) / (2 * step), rel=1e-5, abs=1e-6)
 
@@ -101,4 +102,5 @@ def test_a_matrix_without_an_answer_is_refused_by_name(type, slot, out, value, w
 def test_shapes_that_do_not_fit_are_refused_while_building(type, slots, words):
     inputs = {slot: [static_data(slot, shape)] for slot, shape in slots.items()}
     with pytest.raises(ProgramError, match=words):
-        next(iter(inputs.values()))[0].block.append_op(type, inputs, {"Output" if type == "inverse" else "Out": ["out"]})
+        next(iter(inputs.values()))[0].block.append_op(type, inputs,
+                                                       {"Output" if type == "inverse" else "Out": ["out"]})

@@ -104,7 +104,8 @@ test_forward, test_gradient, test_device = checks(CASES, widen=(True, False))
 
 def test_a_student_beyond_the_bounds_gets_no_gradient():
     built = Built(Case("teacher_student_sigmoid_loss", {"X": np.array([[16.0], [-16.0], [3.0]]),
-                                                        "Label": np.zeros((3, 1))}, {}, of_two, "X", "Y"), with_grad=True)
+                                                        "Label": np.zeros((3, 1))}, {}, of_two, "X", "Y"),
+                  with_grad=True)
     assert (built.run(built.gradients)[0] != 0).ravel().tolist() == [False, False, True]
 
 

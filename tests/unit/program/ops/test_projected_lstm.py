@@ -17,7 +17,8 @@ FUNCTIONS = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh, "identi
 
 def by_rows(inputs, attrs):
     """Sequence by sequence and row by row."""
-    (x, (lengths,)), weight, projecting, bias = inputs["Input"], inputs["Weight"], inputs["ProjWeight"], inputs["Bias"][0]
+    (x,
+     (lengths,)), weight, projecting, bias = inputs["Input"], inputs["Weight"], inputs["ProjWeight"], inputs["Bias"][0]
     size, width = projecting.shape
     gate, project = FUNCTIONS["sigmoid"], FUNCTIONS[attrs.get("proj_activation", "tanh")]
     of_enter, of_forget, of_leave = np.split(bias[4 * size:], 3) if attrs.get("use_peepholes", True) else (0, 0, 0)

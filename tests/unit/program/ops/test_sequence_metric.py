@@ -37,7 +37,8 @@ GUESS = [0, 1, 6, 2, 2, 3, 4]
 def chunks(guess, label, expected, scheme="IOB", types=3, excluded=(), is_padded=False, note=""):
     found, wanted, right = expected
     precision, recall = right / max(found, 1), right / max(wanted, 1)
-    shape = (lambda one: np.array([one, one])) if is_padded else lambda one: (np.array(one).reshape(-1, 1), [[len(one)]])
+    shape = (lambda one: np.array([one, one])) if is_padded else lambda one: (np.array(one).reshape(-1, 1),
+                                                                              [[len(one)]])
     inputs = {"Inference": shape(guess), "Label": shape(label)}
     if is_padded:
         inputs["SeqLength"] = np.array([[len(label)], [0]])

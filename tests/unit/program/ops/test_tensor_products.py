@@ -30,7 +30,8 @@ def einstein(equation, *shapes):
 
 def encoded(lengths):
     def expect(inputs, attrs):
-        given, width = inputs["X"], inputs["X"][0].shape[-1] if isinstance(inputs["X"], tuple) else inputs["X"].shape[-1]
+        given, width = inputs["X"], inputs["X"][0].shape[-1] if isinstance(inputs["X"],
+                                                                           tuple) else inputs["X"].shape[-1]
         flat = given[0] if isinstance(given, tuple) else given.reshape(-1, width)
         half, out = width // 2, np.empty_like(flat)
         places = [place for length in lengths for place in range(length)]

@@ -76,7 +76,8 @@ def test_a_growing_metric_is_good_in_mode_max():
 
 @pytest.mark.parametrize("make, text", [
     (lambda: lr.ExponentialDecay("0.1", 0.5), "learning_rate must be a number"),
-    (lambda: lr.ExponentialDecay(-0.1, 0.5), "ExponentialDecay: learning_rate must be a finite number from 0 up, got -0.1"),
+    (lambda: lr.ExponentialDecay(-0.1, 0.5),
+     "ExponentialDecay: learning_rate must be a finite number from 0 up, got -0.1"),
     (lambda: lr.ReduceOnPlateau(float("nan")), "ReduceOnPlateau: learning_rate must be a finite number"),
     (lambda: lr.LinearWarmup(float("inf"), 2, 0.0, 0.1), "LinearWarmup: learning_rate must be a finite number"),
     (lambda: lr.PiecewiseDecay([1], [0.1]), "one value more"),

@@ -4,4 +4,5 @@ from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid.incubate.fleet.base import fleet_base, mode, role_maker
 
 __getattr__ = _missing_name("paddle.fluid.incubate.fleet.base", globals(), {
-    name: f"fleet_mpi.fluid.incubate.fleet.base.fleet_base:{name}" for name in ("Fleet", "DistributedOptimizer", "Mode")})
+    name: f"fleet_mpi.fluid.incubate.fleet.base.fleet_base:{name}"
+    for name in ("Fleet", "DistributedOptimizer", "Mode")})

@@ -1,4 +1,5 @@
-"""``fluid.incubate.fleet.parameter_server.ir``: the original's passes over programs, which ``transpile`` replaces here."""
+"""``fluid.incubate.fleet.parameter_server.ir``: the original's passes over programs, which ``transpile`` replaces
+here."""
 
 from fleet_mpi.errors import missing_name as _missing_name
 
