@@ -19,7 +19,6 @@ from fleet_mpi.parameter_server.kept import Contents
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.runtime import collective_sessions as collective_session, sessions
-from fleet_mpi.transpile.distribution import Distribution
 
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
@@ -139,9 +138,6 @@ def load_rest(distribution, told, scope):
     with resuming_runs(distribution.program, source.folder, source.names(origin), scope):
         distributed.load_rest(contents, source.folder, origin, scope, lambda names: source.read(origin, names),
                               counters)
-
-
-Distribution.load_rest = load_rest
 
 
 class ScopeValues:

@@ -1,7 +1,5 @@
 """A job without servers: from a minimised program and a strategy to what every worker runs and saves."""
 
-import fleet_mpi.runtime.ops.collective  # noqa: F401  (enters the ops that a worker's program has)
-import fleet_mpi.runtime.ops.strategies  # noqa: F401  (likewise)
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.inference_model import save_inference_model
 from fleet_mpi.checkpoint.saving import author_here

@@ -2,7 +2,6 @@
 
 import os
 
-import fleet_mpi.runtime.ops.parameter_server  # noqa: F401  (enters the ops that a worker's and a server's programs have)
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.distributed import save_inference_model, save_vars
 from fleet_mpi.checkpoint.saving import author_here, connected, load_all

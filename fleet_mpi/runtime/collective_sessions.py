@@ -21,7 +21,6 @@ from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.ranks import cluster, meeting
 from fleet_mpi.ranks.by_hand import refusal
-from fleet_mpi.transpile.collective import CollectivePlan
 
 SESSION = "@COLLECTIVE@"  # the variable of a scope that holds its session
 MUST_AGREE = "FLEET_MPI_ALLREDUCE", "FLEET_MPI_SHARED_MEMORY"
@@ -196,5 +195,3 @@ def _agree(plan, joined):
             raise error
     return job
 
-
-CollectivePlan.connect = staticmethod(connect)

@@ -27,7 +27,6 @@ from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.ranks import cluster, ending
 from fleet_mpi.ranks.by_hand import refusal
-from fleet_mpi.transpile.distribution import Distribution
 from fleet_mpi.transpile.server_program import server_startup
 from fleet_mpi.transpile.server_values import give_back, take_values
 from fleet_mpi.update_rules import merge
@@ -161,7 +160,7 @@ class WorkerSession:
         self.client.collect(self.client.pull())
         self.half.restart()
         self.device_params.spread()
-        if with_rest and self.loaded_from and Distribution.load_rest is not None:
+        if with_rest and self.loaded_from:
             self.distribution.load_rest(self.loaded_from, self.scope)
 
     def flush(self):

@@ -15,6 +15,7 @@ from fleet_mpi.collective.buckets import Gradient, fuse
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.registry import GRAD, grad_name
+from fleet_mpi.program.graph.runners import Runner
 from fleet_mpi.program.graph.types import Role, VarType
 from fleet_mpi.transpile.deep_compression import compressed_gradients, share_compressed
 from fleet_mpi.transpile.gradient_merge import merged_gradients, sum_merged
@@ -44,6 +45,9 @@ class Options:
                              f"{self.fuse_mb} and {self.last_mb}")
 
 
+_connect = Runner("fleet_mpi.runtime.collective_sessions", "connect")
+
+
 @dataclass
 class CollectivePlan:
     """What the workers of a collective job do together with one program: plain data, and the hooks of its programs."""
@@ -60,15 +64,13 @@ class CollectivePlan:
     updates: dict = field(default_factory=dict)     # the optimizer's ops, in words by name
     first_values: list = field(default_factory=list)  # names of what worker 0 gives the others at the start
 
-    connect = None  # set by collective_session
-
     def before_start(self, scope):
         """The hook of the startup program."""
-        CollectivePlan.connect(self, scope)
+        _connect(self, scope)
 
     def before_step(self, scope):
         """The hook of the worker's program."""
-        CollectivePlan.connect(self, scope).install()
+        _connect(self, scope).install()
 
     before_step.trains = True  # copies of a program that do not train come without it
 

@@ -6,19 +6,20 @@ import json
 from fleet_mpi import __version__
 from fleet_mpi.modes.base import Mode
 from fleet_mpi.parameter_server import agreement
+from fleet_mpi.program.graph.runners import Runner
 from fleet_mpi.transpile.mode_choice import COMMUNICATOR
 from fleet_mpi.transpile.ops import backward_digest
 from fleet_mpi.wire import protocol
+
+_connect, _disconnect = (Runner("fleet_mpi.runtime.sessions", name) for name in ("connect", "disconnect"))
+_load_rest = Runner("fleet_mpi.checkpoint.saving", "load_rest")
 
 
 @dataclasses.dataclass
 class Distribution:
     """One training program spread over workers and servers.
 
-    ``connect`` and ``disconnect`` are set by whoever runs such programs (``distributed_ops``): called before every run
-    of a worker's program, the first sees to it that the scope has a connection to the servers; the second ends it.
-    ``load_rest`` is set by whoever saves and loads (``checkpoint.saving``): called with what the servers loaded and a
-    worker's scope after its first pull.
+    Before every run of a worker's program the scope must have a connection to the servers.
     """
 
     placement: object                 # of the dense variables
@@ -38,15 +39,17 @@ class Distribution:
     program: object = None            # the worker's: what ``origin`` was made
     loaded_from: object = None        # servers: [folder, files] that the values of their scopes come from, if any
 
-    connect = disconnect = load_rest = None
-
     def before_run(self, scope):
         """The hook of the worker's programs."""
-        Distribution.connect(self, scope)
+        _connect(self, scope)
 
     def at_close(self, scope):
         """The hook of an executor's end: a worker that closes what it trained with says goodbye."""
-        Distribution.disconnect(self, scope)
+        _disconnect(self, scope)
+
+    def load_rest(self, told, scope):
+        """After a worker's first pull: take what it keeps itself from where the servers loaded theirs, as ``told``."""
+        _load_rest(self, told, scope)
 
     @property
     def keeps_states(self):

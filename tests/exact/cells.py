@@ -10,7 +10,6 @@ import numpy as np
 import recurrent_cells
 
 import fleet_mpi.fluid as fluid
-import fleet_mpi.runtime.ops.parameter_server  # noqa: F401  (enters the ops of transpiled programs)
 from fleet_mpi import paddle
 
 STEPS = 3

@@ -11,7 +11,6 @@ from cells import CELLS, built, feed_of
 from spread import state_of
 
 import fleet_mpi.fluid as fluid
-import fleet_mpi.runtime.ops.parameter_server  # noqa: F401  (enters the ops of transpiled programs)
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet1
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import StrategyFactory
 from fleet_mpi.paddle.distributed import fleet as fleet2

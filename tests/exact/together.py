@@ -4,7 +4,6 @@ from building import from_scratch
 from cells import built, feed_of
 from threads_as_workers import as_workers
 
-import fleet_mpi.runtime.ops.collective  # noqa: F401, I001  (enters the ops of a worker's program)
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import collective_sessions as collective_session

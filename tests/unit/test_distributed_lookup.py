@@ -10,7 +10,6 @@ from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
 from fleet_mpi.runtime import sessions
-from fleet_mpi.runtime.ops import parameter_server as distributed_ops  # noqa: F401  (enters the op)
 from fleet_mpi.transpile.lookups import replace_lookups
 
 TABLE = np.arange(30, dtype="float32").reshape(10, 3) + 1

@@ -8,7 +8,6 @@ from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.scope import Scope, global_scope
 from fleet_mpi.program.graph.program import Program
 from fleet_mpi.runtime import sessions
-from fleet_mpi.runtime.ops import parameter_server as distributed_ops  # noqa: F401  (enters the ops)
 
 
 @pytest.fixture

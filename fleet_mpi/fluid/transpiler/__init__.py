@@ -1,8 +1,5 @@
 """``fluid.transpiler``: a training program split into the programs of a job."""
 
-import fleet_mpi.runtime.ops.collective as _collective_ops  # noqa: F401  (enters the ops of programs without servers)
-import fleet_mpi.runtime.ops.strategies as _collective_strategies  # noqa: F401  (likewise)
-import fleet_mpi.runtime.ops.parameter_server as _distributed_ops  # noqa: F401  (enters the ops that transpiled programs have)
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid.transpiler import details, distribute_transpiler, ps_dispatcher
 from fleet_mpi.fluid.transpiler.ps_dispatcher import HashName, RoundRobin

@@ -5,6 +5,7 @@
     operator        one op: which variables it reads and writes; ``operator_desc`` shows it as the original does
     variable        Variable and Parameter: descriptions without values
     registry        the op table: slots, shape rule, computation and gradient of every type; ``op_protos`` shows it
+    runners         functions of higher rooms that run what a program is part of
     types           kinds of variable and of element; ``element_types``: which of them an op takes
     unique_name     names that no other variable has
     lod             nested sequence boundaries

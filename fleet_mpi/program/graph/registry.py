@@ -19,6 +19,8 @@ An op is a class entered by ``@op(...)`` in ``program/ops/<family>.py``::
 Knows no executor: whoever plans gives the Call its arrays.
 """
 
+import importlib
+
 import numpy as np
 
 from fleet_mpi.errors import FleetError, ProgramError, nearest
@@ -28,6 +30,9 @@ GRAD = "@GRAD"
 # Attribute of a gradient op: the forward op's variables by slot, known for their shapes.
 FORWARD = "forward_vars"
 _OPS = {}
+# Where ops are: each module enters its own. Imported in this order until an op is known: the later ones have those that
+# meet other ranks, or files.
+_HOMES = ("fleet_mpi.program.ops", "fleet_mpi.runtime.ops", "fleet_mpi.checkpoint.load_op")
 
 
 class Definition:
@@ -82,23 +87,23 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", **traits):
 
 def find(type):
     """The definition of an op type."""
-    if type not in _OPS:
-        _load_all()
-    if type not in _OPS:
+    if not is_known(type):
         raise ProgramError(f"no op is called {type!r}; {nearest(type, _OPS)}")
     return _OPS[type]
 
 
 def is_known(type):
-    """Whether there is an op of this type, among the parts of the package that are imported."""
-    if type not in _OPS:
-        _load_all()
+    """Whether there is an op of this type."""
+    for home in _HOMES:
+        if type not in _OPS:
+            importlib.import_module(home)
     return type in _OPS
 
 
 def all_types():
-    """Every registered op type, gradients included."""
-    _load_all()
+    """Every op type, gradients included."""
+    for home in _HOMES:
+        importlib.import_module(home)
     return sorted(_OPS)
 
 
@@ -109,10 +114,6 @@ def parse_slots(text):
         mark = word[-1] if word[-1] in "*?" else ""
         slots[word.rstrip("*?")] = mark
     return slots
-
-
-def _load_all():
-    import fleet_mpi.program.ops  # noqa: F401  (each family enters its ops)
 
 
 def _grad_definition(forward):

@@ -6,3 +6,7 @@
     strategies          local SGD, deep compression, batch norm over all workers
     combining           ``fluid.layers.collective``
 """
+
+from fleet_mpi.runtime.ops import collective, combining, lookup, parameter_server, strategies
+
+__all__ = ["collective", "combining", "lookup", "parameter_server", "strategies"]

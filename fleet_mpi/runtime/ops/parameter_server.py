@@ -9,11 +9,6 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.runtime import sessions
-from fleet_mpi.runtime.ops import lookup as _lookup  # noqa: F401  (enters its op)
-from fleet_mpi.transpile.distribution import Distribution
-
-Distribution.connect = staticmethod(sessions.connect)
-Distribution.disconnect = staticmethod(sessions.disconnect)
 
 
 def nothing_to_infer(k):

@@ -5,13 +5,12 @@ import pytest
 from building import from_scratch
 from cells import CELLS, built, feed_of
 
-from fleet_mpi import settings  # noqa: F401  (the ops are entered)
+from fleet_mpi import settings
 from fleet_mpi.collective.group import Group
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace, Place
 from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.runtime import collective_sessions as collective_session  # noqa: F401  (the ops are entered)
-from fleet_mpi.runtime.ops import collective as collective_ops  # noqa: F401  (the ops are entered)
+from fleet_mpi.runtime import collective_sessions as collective_session
 from fleet_mpi.testing import DeviceArray, device
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite
 

@@ -18,9 +18,6 @@ from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 from fleet_mpi.program.graph.program import prune
 from fleet_mpi.runtime import sessions
-from fleet_mpi.runtime.ops import (  # noqa: F401  (enters the ops of a worker's program)
-    parameter_server as distributed_ops,
-)
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 from fleet_mpi.transpile.distributing import distribute, rewrite
 

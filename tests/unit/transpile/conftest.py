@@ -5,7 +5,6 @@ import types
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.runtime.ops import parameter_server as distributed_ops  # noqa: F401  (enters the ops)
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
 
 

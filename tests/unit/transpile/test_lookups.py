@@ -8,7 +8,6 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.program.graph.program import Program
 from fleet_mpi.runtime import sessions
-from fleet_mpi.runtime.ops import parameter_server as distributed_ops  # noqa: F401  (enters the ops)
 from fleet_mpi.transpile.lookups import replace_lookups
 
 HEIGHT, WIDTH, IDS = 20, 3, np.array([3, 0, 19, 3])

@@ -10,7 +10,6 @@ import math
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.runtime.ops import parameter_server as distributed_ops  # noqa: F401  (enters the ops)
 
 layers = fluid.layers
 ENDPOINTS = "127.0.0.1:6174", "127.0.0.1:6175"

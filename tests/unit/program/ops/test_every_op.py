@@ -5,11 +5,6 @@ from pathlib import Path
 
 from checking import Case
 
-import fleet_mpi.checkpoint.load_op  # noqa: F401  (enters its op, as the next four do)
-import fleet_mpi.runtime.ops.collective  # noqa: F401
-import fleet_mpi.runtime.ops.combining  # noqa: F401
-import fleet_mpi.runtime.ops.parameter_server  # noqa: F401
-import fleet_mpi.runtime.ops.strategies  # noqa: F401
 from fleet_mpi.program.graph import registry
 
 HERE = Path(__file__).parent
