@@ -4,13 +4,9 @@ The flat gradients of all workers are rows of one piece of shared memory. A work
 have said so, each adds up its share of the columns, in rank order, and writes the sum to every row. The bits are those
 of ``exact``. Two counters a worker are all that is waited for, so a wait can be given up and names who is late.
 
-The order in which one worker's writes are seen by another is that of x86; elsewhere messages are used.
+Where memory is not shared (``wire/segments``), messages are used.
 """
 
-import mmap
-import os
-import platform
-import secrets
 from collections import deque
 
 import numpy as np
@@ -19,10 +15,11 @@ from fleet_mpi import settings
 from fleet_mpi.arrays import aligned
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.kernels.reference.shared_sums import sum_everywhere
+from fleet_mpi.wire import segments
+from fleet_mpi.wire.segments import PAGE, pages
 
 COUNTERS_BYTES = 256   # of a worker and lane: two counters, far enough apart that no processor fetches both at once
 ARRIVED, DONE = 0, COUNTERS_BYTES // 16
-PAGE = 4096
 SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -36,13 +33,13 @@ def move_in(reducers, group, nbytes, xp):
     possible = (group.shares_memory and len(set(group.hosts)) == 1 and nbytes
                 and all(type(one) is ExactAllReduce for one in reducers))
     willing = settings.get("FLEET_MPI_SHARED_MEMORY") and xp is np
-    room = enter(group, nbytes, willing) if possible else None
-    if room is None:
+    shared = enter(group, nbytes, willing) if possible else None
+    if shared is None:
         return reducers, None
-    return [SharedAllReduce(room, lane, one) for lane, one in enumerate(reducers)], room.mine
+    return [SharedAllReduce(shared, lane, one) for lane, one in enumerate(reducers)], shared.mine
 
 
-class Room:
+class SharedRows:
     """The shared memory: row ``index`` of ``rows`` (uint8) is this worker's."""
 
     def __init__(self, memory, index, size, lanes, nbytes):
@@ -50,7 +47,7 @@ class Room:
         whole = np.frombuffer(memory, np.uint8)
         first = PAGE + counters_bytes(size, lanes)
         self.counters = memoryview(memory)[PAGE:first].cast("q")
-        self.rows = whole[first:].reshape(size, _pages(nbytes))
+        self.rows = whole[first:].reshape(size, pages(nbytes))
         self.mine = self.rows[index, :nbytes]
         self.address = self.mine.ctypes.data
 
@@ -66,81 +63,28 @@ class Room:
 
 def counters_bytes(size, lanes):
     """What the counters of all workers take, in whole pages."""
-    return _pages(size * lanes * COUNTERS_BYTES)
+    return pages(size * lanes * COUNTERS_BYTES)
 
 
 def enter(group, nbytes, willing=True):
-    """Collective: a Room with ``nbytes`` for each worker of a group; None, for all, where one cannot or will not enter.
-
-    They are on several machines or in several containers, memory is short, or the processor is of another kind. The
-    memory has no name that could stay behind: worker 0 opens it, the others reach it through worker 0's process.
-    """
-    size = size_of(group.size, len(group.lanes), nbytes)
-    willing = willing and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
-    invitation, file, memory = np.zeros(2, np.int64), None, None
-    try:
-        if group.index == 0 and willing:
-            file, memory = _make(size)
-        if memory is not None:
-            invitation[...] = file, secrets.randbits(62)
-            memory[:8] = invitation[1].tobytes()
-        told = group.gather([np.append(invitation, os.getpid())])[0][0].tolist()
-        if group.index and willing and told[1]:
-            memory = _open(*told, size)
-        entered = group.gather([np.array([memory is not None])])
-    finally:
-        if file is not None:
-            os.close(file)
-    if not all(one[0][0] for one in entered):
-        return None
-    return Room(memory, group.index, group.size, len(group.lanes), nbytes)
+    """Collective: SharedRows with ``nbytes`` for each worker of a group; None, for all, where memory is not shared."""
+    memory = segments.share(group.gather, group.index, size_of(group.size, len(group.lanes), nbytes), willing)
+    return None if memory is None else SharedRows(memory, group.index, group.size, len(group.lanes), nbytes)
 
 
 def size_of(size, lanes, nbytes):
     """Bytes of the whole: a page for the number by which it is known, counters, rows."""
-    return PAGE + counters_bytes(size, lanes) + size * _pages(nbytes)
-
-
-def _make(size):
-    """(file, memory) of new memory, whose room is taken now: later, a lack of it would end the process."""
-    file = None
-    try:
-        file = os.memfd_create("fleet_mpi")
-        os.posix_fallocate(file, 0, size)
-        return file, mmap.mmap(file, size)
-    except OSError:
-        return file, None
-
-
-def _open(number, secret, process, size):
-    """The memory that is file ``number`` of another process; None if that is out of sight, or another one's."""
-    try:
-        file = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR)
-    except OSError:
-        return None
-    try:
-        if os.fstat(file).st_size != size:
-            return None
-        memory = mmap.mmap(file, size)
-        return memory if memory[:8] == np.int64(secret).tobytes() else None
-    except (OSError, ValueError):
-        return None
-    finally:
-        os.close(file)
-
-
-def _pages(nbytes):
-    return -(-nbytes // PAGE) * PAGE
+    return PAGE + counters_bytes(size, lanes) + size * pages(nbytes)
 
 
 class SharedAllReduce:
-    """Sums arrays that lie in a worker's row of a Room; others by ``messages``. All must start the same, in one
+    """Sums arrays that lie in a worker's row of SharedRows; others by ``messages``. All must start the same, in one
     order."""
 
-    def __init__(self, room, lane, messages):
-        self.room, self.messages = room, messages
-        first = lane * room.size
-        places = [(first + rank) * COUNTERS_BYTES // 8 for rank in range(room.size)]
+    def __init__(self, shared, lane, messages):
+        self.rows, self.messages = shared, messages
+        first = lane * shared.size
+        places = [(first + rank) * COUNTERS_BYTES // 8 for rank in range(shared.size)]
         self.arrivals, self.ends = [one + ARRIVED for one in places], [one + DONE for one in places]
         self.started = self.summed = 0
         self.shares = deque()
@@ -153,7 +97,7 @@ class SharedAllReduce:
             return self.messages.start(array)
         self.started += 1
         self.shares.append(share)
-        self.room.counters[self.arrivals[self.room.index]] = self.started
+        self.rows.counters[self.arrivals[self.rows.index]] = self.started
         return _Reduction(self, self.started)
 
     def _share(self, array):
@@ -163,32 +107,32 @@ class SharedAllReduce:
         return self.known[key]
 
     def _cut(self, array):
-        place = self.room.place_of(array)
+        place = self.rows.place_of(array)
         if place is None:
             return None
         rows, start, stop = place
-        length = aligned(-(-(stop - start) // self.room.size))
-        first = start + length * self.room.index
+        length = aligned(-(-(stop - start) // self.rows.size))
+        first = start + length * self.rows.index
         return rows, min(first, stop), min(first + length, stop)
 
     def advance(self):
         """Add up this worker's share of every array that all have; returns whether there was one."""
-        counters, happened = self.room.counters, False
+        counters, happened = self.rows.counters, False
         while self.shares and all([counters[place] > self.summed for place in self.arrivals]):
             sum_everywhere(*self.shares.popleft())
             self.summed += 1
-            counters[self.ends[self.room.index]] = self.summed
+            counters[self.ends[self.rows.index]] = self.summed
             happened = True
         return happened
 
     def is_over(self, number):
         """Whether all have added up their shares of the array that was started as the ``number``-th."""
-        counters = self.room.counters
+        counters = self.rows.counters
         return all([counters[place] >= number for place in self.ends])
 
     def waits_for(self, number):
         """Those who have not come with an array; where all have, those who have not added up their share."""
-        counters = self.room.counters
+        counters = self.rows.counters
         late = [rank for rank, place in enumerate(self.arrivals) if counters[place] < number]
         return late or [rank for rank, place in enumerate(self.ends) if counters[place] < number]
 

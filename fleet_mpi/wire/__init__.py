@@ -1,1 +1,10 @@
-"""How bytes move between ranks: messages (protocol), the seam (transport), and two transports (mpi, loopback)."""
+"""How bytes move between ranks.
+
+    protocol    every message
+    transport   the seam: sends and receives that are polled
+    mpi         over a communicator
+    loopback    within one process
+    inboxes     memory for messages whose length is the sender's word
+    waiting     polling without burning a core
+    segments    memory that the ranks of one node share
+"""

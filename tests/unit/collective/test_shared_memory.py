@@ -15,9 +15,10 @@ from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.group import Group
 from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.collective.shared_memory import SharedAllReduce
+from fleet_mpi.wire import segments
 from fleet_mpi.wire.loopback import Network
 
-pytestmark = pytest.mark.skipif(shared_memory.platform.machine() != "x86_64", reason="memory is shared on x86 only")
+pytestmark = pytest.mark.skipif(segments.platform.machine() != "x86_64", reason="memory is shared on x86 only")
 
 
 def groups(size, lanes=1):
@@ -124,19 +125,19 @@ def test_without_memory_all_use_messages(monkeypatch, call):
 
 def test_where_one_cannot_enter_nobody_does(monkeypatch):
     """As in two containers of one machine: the others do not see the process."""
-    monkeypatch.setattr(shared_memory, "_open", lambda *arguments: None)
+    monkeypatch.setattr(segments, "_open", lambda *arguments: None)
     assert rooms(3, 4096) == [None, None, None]
     assert open_files() == []
 
 
 def test_the_memory_of_another_job_is_not_entered():
-    file, memory = shared_memory._make(8192)
+    file, memory = segments._make(8192)
     memory[:8] = np.int64(5).tobytes()
     try:
-        assert shared_memory._open(file, 5, os.getpid(), 8192) is not None
-        assert shared_memory._open(file, 6, os.getpid(), 8192) is None
-        assert shared_memory._open(file, 5, os.getpid(), 4096) is None
-        assert shared_memory._open(file + 1000, 5, os.getpid(), 8192) is None
+        assert segments._open(file, 5, os.getpid(), 8192) is not None
+        assert segments._open(file, 6, os.getpid(), 8192) is None
+        assert segments._open(file, 5, os.getpid(), 4096) is None
+        assert segments._open(file + 1000, 5, os.getpid(), 8192) is None
     finally:
         os.close(file)
 
@@ -177,5 +178,5 @@ def test_where_one_does_not_want_to_nobody_does(unwilling):
 
 
 def test_other_processors_use_messages(monkeypatch):
-    monkeypatch.setattr(shared_memory.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(segments.platform, "machine", lambda: "aarch64")
     assert rooms(2, 4096) == [None, None]

@@ -1,0 +1,26 @@
+"""What sums arrays over all workers: the seam behind which every way to do so lies.
+
+A new way is one file with a Reducer, and its line in ``choosing``.
+"""
+
+from typing import Any, Protocol
+
+
+class Reduction(Protocol):
+    """One array on its way to being the sum."""
+
+    def advance(self) -> bool:
+        """Do what can be done now without waiting; returns whether anything was."""
+
+    def is_over(self) -> bool:
+        """Whether the array is the sum, and nobody reads or writes it any more."""
+
+    def waits_for(self) -> list[int]:
+        """The workers that have not done their part."""
+
+
+class Reducer(Protocol):
+    """Sums arrays, one after the other; all workers must start the same ones in the same order."""
+
+    def start(self, array: Any) -> Reduction:
+        """Begin to replace a contiguous array, on every worker, by the sum."""
