@@ -57,8 +57,7 @@ class Layer:
     def register_buffer(self, name, tensor, persistable=True):
         """Enter a variable that is no parameter but belongs to the layer; to its state, if it is ``persistable``."""
         self._buffers[name] = tensor
-        if not persistable:
-            self._not_in_state.add(id(tensor))
+        self._not_in_state = self._not_in_state - {name} if persistable else self._not_in_state | {name}
         return tensor
 
     def __setattr__(self, name, value):
@@ -162,7 +161,7 @@ class Layer:
 
     def _state(self, include_sublayers):
         yield from self.named_parameters(include_sublayers=include_sublayers)
-        without = {number for layer in (self, *self.sublayers()) for number in layer._not_in_state}
+        without = {id(layer._buffers.get(name)) for layer in (self, *self.sublayers()) for name in layer._not_in_state}
         yield from ((path, held) for path, held in self.named_buffers(include_sublayers=include_sublayers)
                     if id(held) not in without)
 
