@@ -23,7 +23,7 @@ class Precision(MetricBase):
 
     def eval(self):
         """True positives among all positives said; 0 if none was said."""
-        return self.tp / (self.tp + self.fp) if self.tp + self.fp else 0.0
+        return share(self.tp, self.fp)
 
 
 class Recall(MetricBase):
@@ -42,7 +42,7 @@ class Recall(MetricBase):
 
     def eval(self):
         """True positives among all true; 0 if there is none."""
-        return self.tp / (self.tp + self.fn) if self.tp + self.fn else 0.0
+        return share(self.tp, self.fn)
 
 
 class Auc(MetricBase):
@@ -71,9 +71,19 @@ class Auc(MetricBase):
 
     def eval(self):
         """The area; 0 while one of the two labels is missing."""
-        area = np.empty(1)
-        area_under_roc(self._stat_pos, self._stat_neg, area)
-        return float(area[0])
+        return area(self._stat_pos, self._stat_neg)
+
+
+def share(hits, misses):
+    """The hits among both; 0 where there is neither."""
+    return hits / (hits + misses) if hits + misses else 0.0
+
+
+def area(positives, negatives):
+    """The area under the ROC curve of two histograms; 0 while one of them is empty."""
+    found = np.empty(1)
+    area_under_roc(positives, negatives, found)
+    return float(found[0])
 
 
 def _said_and_true(preds, labels, metric):

@@ -8,7 +8,8 @@ import abc
 import numpy as np
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.kernels.reference.metric import add_to_histograms, area_under_roc
+from fleet_mpi.kernels.reference.metric import add_to_histograms
+from fleet_mpi.metrics.binary import area, share
 from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers import comparison, functional_tensor, manipulation, math
 
@@ -71,7 +72,7 @@ class Accuracy(Metric):
 
     def accumulate(self):
         """The share so far, for several k a list; 0 before the first batch."""
-        return self._one_or_all([total / count if count else 0.0 for total, count in zip(self.total, self.count)])
+        return self._one_or_all([share(total, count - total) for total, count in zip(self.total, self.count)])
 
     def name(self):
         """A list of one name, or of one for each k: ``acc_top1``, ``acc_top5``."""
@@ -102,7 +103,7 @@ class Precision(Metric):
 
     def accumulate(self):
         """True positives among all positives said; 0 if none was said."""
-        return self.tp / (self.tp + self.fp) if self.tp + self.fp else 0.0
+        return share(self.tp, self.fp)
 
     def name(self):
         """The name."""
@@ -130,7 +131,7 @@ class Recall(Metric):
 
     def accumulate(self):
         """True positives among all true; 0 if there is none."""
-        return self.tp / (self.tp + self.fn) if self.tp + self.fn else 0.0
+        return share(self.tp, self.fn)
 
     def name(self):
         """The name."""
@@ -161,9 +162,7 @@ class Auc(Metric):
 
     def accumulate(self):
         """The area so far; 0 while one of the two labels is missing."""
-        area = np.empty(1)
-        area_under_roc(self._stat_pos, self._stat_neg, area)
-        return float(area[0])
+        return area(self._stat_pos, self._stat_neg)
 
     def name(self):
         """The name."""

@@ -7,7 +7,7 @@ from fleet_mpi.errors import ProgramError
 
 _WORDS = {"f": "floating-point numbers", "iu": "whole numbers"}
 
-# Functions of one variable; abs, exp and square take whole numbers too.
+# Functions of one variable; abs and square take whole numbers too.
 _ACTIVATIONS = """acos asin atan brelu ceil cos cosh elu erf floor gelu hard_shrink hard_sigmoid hard_swish leaky_relu log log_softmax
     logsigmoid prelu reciprocal relu relu6 round rsqrt selu sigmoid sin sinh soft_relu softmax softplus softshrink softsign sqrt
     stanh swish tanh tanh_shrink thresholded_relu""".split()

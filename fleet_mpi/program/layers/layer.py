@@ -6,6 +6,9 @@ program. It holds no values: those are in the scope.
 
 import re
 
+import numpy as np
+
+from fleet_mpi import notices
 from fleet_mpi.errors import NotBuilt, UnknownName, UsageError, nearest
 from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.engine.scope import global_scope
@@ -17,7 +20,7 @@ class Layer:
     """Base of all; a subclass makes parameters and sublayers in ``__init__`` and uses them in ``forward``."""
 
     def __init__(self, name_scope=None, dtype="float32"):
-        self.__dict__.update(_parameters={}, _sub_layers={}, _buffers={}, training=True)
+        self.__dict__.update(_parameters={}, _sub_layers={}, _buffers={}, _not_in_state=set(), training=True)
         self._dtype = dtype
         self._full_name = unique_name.generate(name_scope or _snake(type(self).__name__))
 
@@ -52,8 +55,9 @@ class Layer:
         return sublayer
 
     def register_buffer(self, name, tensor, persistable=True):
-        """Enter a variable that is no parameter but belongs to the layer's state."""
+        """Enter a variable that is no parameter but belongs to the layer; to its state, if it is ``persistable``."""
         self._buffers[name] = tensor
+        self._not_in_state = self._not_in_state - {name} if persistable else self._not_in_state | {name}
         return tensor
 
     def __setattr__(self, name, value):
@@ -138,19 +142,28 @@ class Layer:
         return found
 
     def set_state_dict(self, state_dict, include_sublayers=True, use_structured_name=True):
-        """Take values over by path (or by variable name) into the global scope; what is missing is an error."""
+        """Take values over by path (or by variable name) into the global scope.
+
+        What is missing or has another shape is passed over with a warning, as the original does: the value stays.
+        """
         wanted = {path if use_structured_name else var.name: var for path, var in self._state(include_sublayers)}
-        missing = sorted(set(wanted) - set(state_dict))
-        if missing:
-            raise UsageError(f"{self._full_name}: the state given has no {missing}; it has {sorted(state_dict)[:20]}")
         for name, var in wanted.items():
-            _tensor(var).set(state_dict[name])
+            found = np.asarray(state_dict[name]).shape if name in state_dict else None
+            if found is None:
+                notices.log().warning("%s: the state given has no %r: its value stays", self._full_name, name)
+            elif found != tuple(var.shape):
+                notices.log().warning("%s: %r is %s in the state given, expected %s: its value stays", self._full_name, name,
+                                      list(found), list(var.shape))
+            else:
+                _tensor(var).set(state_dict[name])
 
     set_dict = load_dict = set_state_dict
 
     def _state(self, include_sublayers):
         yield from self.named_parameters(include_sublayers=include_sublayers)
-        yield from self.named_buffers(include_sublayers=include_sublayers)
+        without = {id(layer._buffers.get(name)) for layer in (self, *self.sublayers()) for name in layer._not_in_state}
+        yield from ((path, held) for path, held in self.named_buffers(include_sublayers=include_sublayers)
+                    if id(held) not in without)
 
     def train(self):
         """Calls from now on are for training: dropout drops, batch norm takes the batch's moments."""

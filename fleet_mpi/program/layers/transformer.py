@@ -3,8 +3,9 @@
 import collections
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.layers import activation, functional_nn, manipulation, math, nn
+from fleet_mpi.program.layers import activation, manipulation, math, nn
 from fleet_mpi.program.layers.classes import Dropout, LayerNorm, Linear
+from fleet_mpi.program.layers.functional_dropout import dropout
 from fleet_mpi.program.layers.layer import Layer, LayerList
 from fleet_mpi.program.layers.positions import triu
 from fleet_mpi.program.layers.tensor import fill_constant, fill_constant_batch_size_like
@@ -67,7 +68,7 @@ class MultiHeadAttention(Layer):
         scores = math.matmul(self._heads(self.q_proj(query)), k, transpose_y=True, alpha=self.head_dim ** -0.5)
         weights = nn.softmax(with_mask(scores, attn_mask))
         if self.dropout:
-            weights = functional_nn.dropout(weights, self.dropout, training=self.training)
+            weights = dropout(weights, self.dropout, training=self.training)
         mixed = manipulation.transpose(math.matmul(weights, v), [0, 2, 1, 3])
         out = self.out_proj(manipulation.reshape(mixed, [0, 0, self.embed_dim]))
         found = [out, *([weights] if self.need_weights else []), *([cache] if cache is not None else [])]

@@ -3,6 +3,7 @@
 from fleet_mpi.kernels.reference import row_conv as kernels
 from fleet_mpi.program.engine import lod_rows
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.loss import as_rows
 from fleet_mpi.program.ops.sequence import forward_meta
 
 
@@ -24,26 +25,21 @@ class RowConv:
 
     def run(k):
         """One kernel over all sequences."""
-        x, out = flat(k["X"]), flat(k["Out"])
+        x, out = as_rows(k["X"]), as_rows(k["Out"])
         offsets, filter, run = offsets_of(k, k.meta("X")), k["Filter"], kernels.look_ahead.pick(x)
         return lambda: run(x, offsets, filter, out)
 
     def grad(k):
         """One kernel for each wanted gradient."""
-        x, dout, filter = flat(k["X"]), flat(k["Out@GRAD"]), k["Filter"]
+        x, dout, filter = as_rows(k["X"]), as_rows(k["Out@GRAD"]), k["Filter"]
         offsets, calls = offsets_of(k, forward_meta(k, "X")), []
         if k.has("X@GRAD"):
-            dx, data = flat(k["X@GRAD"]), kernels.look_ahead_data_grad.pick(dout)
+            dx, data = as_rows(k["X@GRAD"]), kernels.look_ahead_data_grad.pick(dout)
             calls.append(lambda: data(dout, offsets, filter, dx))
         if k.has("Filter@GRAD"):
             dfilter, weight = k["Filter@GRAD"], kernels.look_ahead_weight_grad.pick(x)
             calls.append(lambda: weight(x, dout, offsets, dfilter))
         return lambda: [call() for call in calls]
-
-
-def flat(array):
-    """All rows as one matrix."""
-    return array.reshape(-1, array.shape[-1])
 
 
 def offsets_of(k, meta):

@@ -3,6 +3,8 @@
 import functools
 import math
 
+import numpy as np
+
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.engine import formula as f
 from fleet_mpi.program.graph.registry import op
@@ -111,13 +113,22 @@ class Clip:
 
     def run(k):
         """Two passes, block by block."""
-        low, high = k.attr("min"), k.attr("max")
+        low, high = clip_limits(k)
         return f.bind(k, lambda x: f.clipped(x, low, high), [k["X"]], k["Out"])
 
     def grad(k):
         """Passes between the limits."""
-        low, high = k.attr("min"), k.attr("max")
+        low, high = clip_limits(k)
         return f.bind(k, lambda dout, x: dout * (x > low) * (x < high), [k["Out@GRAD"], k["X"]], k["X@GRAD"])
+
+
+def clip_limits(k):
+    """``min`` and ``max``; for whole numbers cut as C does, within what the type holds."""
+    limits, dtype = (k.attr("min"), k.attr("max")), np.dtype(k.dtype("X"))
+    if dtype.kind not in "iu":
+        return limits
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return tuple(least if limit <= least else most if limit >= most else int(limit) for limit in limits)
 
 
 def one_axis(k, rank):

@@ -9,6 +9,7 @@ from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.classes import Dropout, Linear
 from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
+from fleet_mpi.program.layers.tensor import fill_constant
 
 
 class Tower(Layer):
@@ -97,13 +98,24 @@ def test_the_state_is_what_the_scope_holds():
     assert not global_scope().array("linear_0.w_0").any()
 
 
-def test_an_incomplete_state_changes_nothing():
+@pytest.mark.parametrize("state, said", (
+    ({"weight": np.zeros((2, 2))}, "the state given has no 'bias'"),
+    ({"weight": np.zeros((2, 2)), "bias": np.zeros(3)}, "'bias' is [3] in the state given, expected [2]")))
+def test_what_a_state_lacks_or_has_in_another_shape_stays(state, said, capsys):
     layer = Linear(2, 2)
     Executor().run(default_startup_program())
-    before = global_scope().array("linear_0.w_0").copy()
-    with pytest.raises(UsageError, match=r"the state given has no \['bias'\]"):
-        layer.set_state_dict({"weight": np.zeros((2, 2))})
-    assert (global_scope().array("linear_0.w_0") == before).all()
+    global_scope().array("linear_0.b_0")[...] = 7
+    layer.set_state_dict(state)
+    assert not global_scope().array("linear_0.w_0").any() and (global_scope().array("linear_0.b_0") == 7).all()
+    assert said in capsys.readouterr().err
+
+
+def test_a_buffer_may_be_kept_out_of_the_state():
+    layer = Linear(2, 2)
+    for name, persistable in (("kept", True), ("left", False)):
+        layer.register_buffer(name, fill_constant([1], "float32", 1.0), persistable)
+    Executor().run(default_startup_program())
+    assert sorted(layer.state_dict()) == ["bias", "kept", "weight"] and len(layer.buffers()) == 2
 
 
 def test_training_is_switched_everywhere():

@@ -128,3 +128,12 @@ def test_a_decoder_with_caches_goes_on_from_them():
 def test_heads_must_divide_the_width():
     with pytest.raises(UsageError, match="divisible by num_heads"):
         transformer.MultiHeadAttention(8, 3)
+
+
+def test_dropout_of_attention_is_for_training_only():
+    x = static_data("x", [None, 3, 8], "float32")
+    layer = transformer.TransformerEncoder(transformer.TransformerEncoderLayer(8, 2, 16, dropout=0.5), 1)
+    trained = layer(x)
+    layer.eval()
+    first, second, third = run(trained, layer(x), layer(x), x=X)
+    assert (second == third).all() and (first != second).any()

@@ -96,6 +96,9 @@ CASES += [Case("cast", {"X": np.array([1, 0, 3])}, {"out_dtype": "float64"}, {"O
           case("cast", {"out_dtype": "float64"}, lambda i, a: {"Out": i["X"]}, 2, 3)]
 CASES += [case("clip", {"min": -0.41, "max": 0.52}, each(lambda x, a: min(max(x, a["min"]), a["max"])), *shape)
           for shape in [(7,), (2, 3)]]
+CASES += [Case("clip", {"X": np.array([-3, 0, 4, 9], kind)}, {"min": low, "max": high}, {"Out": np.array(want, kind)},
+               note=f"{kind} {low} {high}")
+          for kind in ("int32", "int64") for low, high, want in [(1.0, 5.7, [1, 1, 4, 5]), (-3e38, 3e38, [-3, 0, 4, 9])]]
 CASES += [case("norm", {"axis": axis, "epsilon": epsilon}, normalised, *shape)
           for shape, axis, epsilon in [((3,), 0, 1e-10), ((2, 3), 1, 0.5), ((2, 3, 2), 1, 1e-12), ((2, 3), -2, 1e-3)]]
 CASES += [case("p_norm", attrs, p_norm, *shape) for shape, attrs in [
