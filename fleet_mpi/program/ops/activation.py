@@ -46,11 +46,9 @@ class Relu:
     """max(x, 0)."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"))
 
     def run(k):
-        """One pass."""
         return f.bind(k, lambda x: f.maximum(x, 0), [k["X"]], k["Out"])
 
     def grad(k):
@@ -221,7 +219,6 @@ class PRelu:
     """x above 0, alpha x below; alpha is one number, one per channel, or one per element of a sample."""
 
     def infer(k):
-        """As X."""
         if k.attr("mode") not in ("all", "channel", "element"):
             k.fail(f"mode: expected 'all', 'channel' or 'element', got {k.attr('mode')!r}")
         k.set("Out", k.shape("X"))

@@ -23,7 +23,6 @@ class TensorArrayToTensor:
         k.set("OutIndex", (-1,), np.int32, ())
 
     def run(k):
-        """Join."""
         def run():
             values = tensors_of(k)
             join = k.xp.stack if k.attr("use_stack") else k.xp.concatenate
@@ -79,7 +78,6 @@ class GatherTree:
     """Whole sentences from a search's steps [steps, batch, beams]: of each last beam, the ids on the way to it."""
 
     def infer(k):
-        """As Ids."""
         if k.shape("Ids") != k.shape("Parents") and -1 not in (*k.shape("Ids"), *k.shape("Parents")):
             k.fail(f"expected Ids and Parents of one shape, got {k.shape('Ids')} and {k.shape('Parents')}")
         k.set("Out", k.shape("Ids"), lod=())

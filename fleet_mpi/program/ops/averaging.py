@@ -12,7 +12,6 @@ class EmaDecay:
     """This step's decay, min(decay, (1 + t) / (10 + t)) where ThresSteps gives t, and the product of all so far."""
 
     def infer(k):
-        """Two numbers."""
         k.set("Decay", [1], "float64", lod=())
         k.set("DecayPowOut", [1], "float64", lod=())
 
@@ -36,11 +35,9 @@ class EmaUpdate:
     """Decay * Ema + (1 - Decay) * Param."""
 
     def infer(k):
-        """As Ema."""
         k.set("EmaOut", k.shape("Ema"), k.dtype("Ema"), lod=())
 
     def run(k):
-        """Three passes."""
         xp, param, ema, out, decay = k.xp, k["Param"], k["Ema"], k["EmaOut"], k["Decay"]
         scratch = k.scratch(param.shape, param.dtype)
 
@@ -56,11 +53,9 @@ class EmaValue:
     """Ema / (1 - DecayPow), which makes up for the zeros it began with; Param before the first update."""
 
     def infer(k):
-        """As Param."""
         k.set("Out", k.shape("Param"), k.dtype("Param"), lod=())
 
     def run(k):
-        """One division."""
         xp, param, ema, out, power = k.xp, k["Param"], k["Ema"], k["Out"], k["DecayPow"]
 
         def run():
@@ -82,7 +77,6 @@ class AverageAccumulates:
     """Sums of a parameter over a window of steps that grows with training, and over the window before."""
 
     def infer(k):
-        """Nothing changes its shape."""
         for name in SUMS + COUNTS:
             k.set("out_" + name, k.shape("in_" + name), k.dtype("in_" + name), lod=())
 
@@ -124,11 +118,9 @@ class AverageValue:
     """The sums over their number of steps; the parameter where none was taken."""
 
     def infer(k):
-        """As the parameter."""
         k.set("Out", k.shape("param"), k.dtype("param"), lod=())
 
     def run(k):
-        """Two sums, one division."""
         xp, param, out = k.xp, k["param"], k["Out"]
         sums, counts = [k[name] for name in SUMS], [k[name] for name in COUNTS[:2]]
         total = k.scratch(param.shape, param.dtype)

@@ -14,7 +14,6 @@ class ShuffleBatch:
     """The rows (all dimensions but the last) in another order at every run; ShuffleIdx says which."""
 
     def infer(k):
-        """As X."""
         shape = k.shape("X")
         k.set("Out", shape, lod=k.lod("X"))
         k.set("ShuffleIdx", [-1 if -1 in shape[:-1] else product(shape[:-1])], np.int64, lod=())

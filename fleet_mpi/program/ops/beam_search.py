@@ -104,7 +104,6 @@ class BeamSearchDecode:
     """
 
     def infer(k):
-        """While building only."""
         k.set("SentenceIds", (-1,), np.int64, TWO_LEVELS)
         k.set("SentenceScores", (-1,), k.dtype("Scores"), TWO_LEVELS)
 

@@ -11,7 +11,6 @@ class Pad3d:
     """Volumes with a border; paddings left, right, top, bottom, front, back."""
 
     def infer(k):
-        """Larger by the paddings."""
         shape = k.shape("X")
         if len(shape) != 5 or len(k.attr("paddings")) != 6 or k.attr("mode") not in MODES:
             k.fail(f"expected X of 5 dimensions, 6 paddings and mode {', '.join(MODES)}; got {list(shape)}, "

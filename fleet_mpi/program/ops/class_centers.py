@@ -13,7 +13,6 @@ class CenterLoss:
     differences over one more than their number. CentersOut is the variable of Centers again."""
 
     def infer(k):
-        """One loss per row."""
         rows, width = k.shape("X")
         if k.shape("Centers") != (k.attr("cluster_num"), width) and width > 0:
             k.fail(f"expected Centers [{k.attr('cluster_num')}, {width}], got {list(k.shape('Centers'))}")

@@ -25,7 +25,6 @@ class DataNorm:
     """
 
     def infer(k):
-        """Y as X."""
         rows, columns = k.shape("X")
         for slot in (*STATISTICS, "scale_w", "bias"):
             if k.has(slot) and columns > 0 and k.meta(slot).size != columns:
@@ -159,7 +158,6 @@ class FilterByInstag:
         k.set("IndexMap", [kept, 3], "int64", lod=(tuple(range(kept + 1)) if k.concrete else (),))
 
     def run(k):
-        """Copy the rows."""
         ins, out, weight, xp = k["Ins"], k["Out"], k["LossWeight"], k.xp
         chosen, index = _chosen(k), k["IndexMap"]
         if not len(chosen):
@@ -206,7 +204,6 @@ class Hash:
         k.set("Out", [*k.shape("X")[:-1], k.attr("num_hash"), 1], k.dtype("X"), lod=k.lod("X"))
 
     def run(k):
-        """Seed by seed."""
         x, count, mod, xp = k["X"], k.attr("num_hash"), int(k.attr("mod_by")), k.xp
         rows, out = x.reshape(-1, x.shape[-1]), k["Out"].reshape(-1, count)
         made = k.scratch((rows.shape[0],), "uint64")

@@ -77,7 +77,6 @@ class SquaredL2Norm:
     infer = infer_number
 
     def run(k):
-        """One pass."""
         squares, out, xp = squares_of(k["X"]), k["Out"], k.xp
         return lambda: xp.copyto(out, squares())
 
@@ -106,7 +105,6 @@ class MultiplyByScale:
     infer = infer_like
 
     def run(k):
-        """One product."""
         scale, xp = k["Scale"], k.xp
         narrow = k.scratch((1,), k.dtype("X"))
 
@@ -139,6 +137,5 @@ class ClipRows:
     infer = infer_like
 
     def run(k):
-        """Clip the values."""
         xp, low, high = k.xp, float(k.attr("min")), float(k.attr("max"))
         return bind_elementwise(k, lambda x, out: xp.clip(x, low, high, out=out))

@@ -95,7 +95,6 @@ class Assign:
     """A copy."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"), kind=k.meta("X").kind)
 
     def run(k):
@@ -171,7 +170,6 @@ class Concat:
         k.set("Out", out, lod=() if axis == 0 and len(shapes) > 1 else None)
 
     def run(k):
-        """One call for all."""
         pieces, out, axis, concatenate = k.all("X"), k["Out"], known_axis(k, "X"), k.xp.concatenate
         if axis == 0 and lie_in(pieces, out):
             return None
@@ -209,7 +207,6 @@ class Split:
             k.set("Out", [*shape[:axis], size, *shape[axis + 1:]], index=i, lod=() if axis == 0 else None)
 
     def run(k):
-        """Copy each piece."""
         x, axis = k["X"], known_axis(k, "X")
         indices = cuts(axis, x.ndim, sections_of(k, x.shape[axis]))
         return copies(k.xp, [(out, x[index]) for out, index in zip(k.all("Out"), indices)])
@@ -244,7 +241,6 @@ class Stack:
     """The inputs side by side along a new dimension ``axis``."""
 
     def infer(k):
-        """One more dimension."""
         shapes = k.shapes("X")
         if any(len(shape) != len(shapes[0]) or any(a != b and -1 not in (a, b) for a, b in zip(shape, shapes[0]))
                for shape in shapes):
@@ -254,7 +250,6 @@ class Stack:
         k.set("Y", out, lod=())
 
     def run(k):
-        """One call for all."""
         pieces, out, xp = k.all("X"), k["Y"], k.xp
         axis = new_axis(k, pieces[0].ndim)
         return lambda: xp.stack(pieces, axis=axis, out=out)
@@ -284,7 +279,6 @@ class Unstack:
     """X cut into slices along ``axis``, which is dropped."""
 
     def infer(k):
-        """One dimension less."""
         shape, axis = k.shape("X"), known_axis(k, "X")
         if shape[axis] not in (-1, k.count("Y")):
             k.fail(f"X {list(shape)} has {shape[axis]} slices along axis {axis}, but {k.count('Y')} outputs")
@@ -292,7 +286,6 @@ class Unstack:
             k.set("Y", shape[:axis] + shape[axis + 1:], index=i, lod=())
 
     def run(k):
-        """Copy each slice."""
         x, axis = k["X"], known_axis(k, "X")
         return copies(k.xp, [(out, x[nth(axis, i)]) for i, out in enumerate(k.all("Y"))])
 

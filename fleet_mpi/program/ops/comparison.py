@@ -56,7 +56,6 @@ class EqualAll:
     """Whether two variables are equal in shape and in every element."""
 
     def infer(k):
-        """One answer."""
         k.set("Out", [1], "bool", lod=())
 
     def run(k):
@@ -73,11 +72,9 @@ class IsEmpty:
     """Whether a variable has no elements."""
 
     def infer(k):
-        """One answer."""
         k.set("Out", [1], "bool", lod=())
 
     def run(k):
-        """Known from the shape."""
         empty, out = k.meta("X").size == 0, k["Out"]
         return lambda: out.fill(empty)
 
@@ -87,7 +84,6 @@ class AllClose:
     """Whether |input - other| <= atol + rtol |other| everywhere; infinities of one sign count as equal."""
 
     def infer(k):
-        """One answer."""
         k.set("Out", [1], "bool", lod=())
 
     def run(k):

@@ -41,7 +41,6 @@ class ConditionalBlock:
         k.set("Scope", (), "float32", (), kind="raw")
 
     def run(k):
-        """Ask, then run."""
         k.put("Scope", [], meta=LEFT_FOR_GRADIENT)
         body, conditions = k.bind_block(k.attr("sub_block")), k.all("Cond")
         if not k.attr("is_scalar_condition"):
@@ -110,7 +109,6 @@ class Assert:
     infer = nothing_to_infer
 
     def run(k):
-        """Ask."""
         condition, data = k["Cond"], k.all("Data")
         count = k.attr("summarize")
 

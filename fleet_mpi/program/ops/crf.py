@@ -23,7 +23,6 @@ class LinearChainCrf:
     """Minus the log likelihood of each sequence's labels; the original calls this cost LogLikelihood."""
 
     def infer(k):
-        """One cost per sequence."""
         _infer_fits(k)
         k.set("Alpha", k.shape("Emission"))
         k.set("EmissionExps", k.shape("Emission"))
@@ -31,7 +30,6 @@ class LinearChainCrf:
         k.set("LogLikelihood", [span_count(k, "Emission", "Length"), 1], lod=())
 
     def run(k):
-        """One kernel."""
         spans, emission, labels = Spans(k, "Emission", "Length"), as_rows(k["Emission"]), k["Label"].reshape(-1)
         kept = as_rows(k["Alpha"]), as_rows(k["EmissionExps"]), k["TransitionExps"]
         transition, cost = k["Transition"], k["LogLikelihood"].reshape(-1)

@@ -19,7 +19,6 @@ class WarpCtc:
     """
 
     def infer(k):
-        """One cost per sequence."""
         shape, padded = k.shape("Logits"), k.has("LogitsLength")
         if padded != k.has("LabelLength") or len(shape) != (3 if padded else 2):
             k.fail(f"expected Logits [rows, classes] and Label with LoDs, or Logits [rows, sequences, classes] with "
@@ -31,7 +30,6 @@ class WarpCtc:
         k.set("Loss", [count, 1], lod=())
 
     def run(k):
-        """One kernel."""
         logits, labels = k["Logits"].reshape(-1, k.shape("Logits")[-1]), k["Label"].reshape(-1)
         rows, spans = Rows(k, "Logits"), Spans(k, "Label", "LabelLength")
         if rows.count != spans.count:
@@ -106,7 +104,6 @@ class CtcAlign:
         k.set("Output", [max(len(left), 1), 1], lod=(level,))
 
     def run(k):
-        """Choose, then copy."""
         if k.has("InputLength"):
             return _align_padded(k)
         given, out, xp = k["Input"].reshape(-1), k["Output"].reshape(-1), k.xp

@@ -20,7 +20,6 @@ class CubicInterpolation:
         return weighed(k, k["X"], k["Out"], False)
 
     def grad(k):
-        """Times the transposed matrices."""
         return weighed(k, k["Out@GRAD"], k["X@GRAD"], True)
 
 

@@ -48,7 +48,6 @@ class Trace:
         k.set("Out", [size for i, size in enumerate(shape) if i not in axes] or [1], lod=() if 0 in axes else None)
 
     def run(k):
-        """Pick, then sum."""
         x, xp = matrices(k, k["Input"], "axis1", "axis2"), k.xp
         index, out = diagonal_of(k, x), k["Out"].reshape(x.shape[:-2])
         return lambda: xp.sum(x[index], axis=-1, out=out)
@@ -83,7 +82,6 @@ class DiagEmbed:
         return lambda: (out.fill(0), moved.__setitem__(index, x))
 
     def grad(k):
-        """The diagonals."""
         dx, xp = k["Input@GRAD"], k.xp
         moved = matrices(k, k["Out@GRAD"], "dim1", "dim2")
         index = diagonal_of(k, moved)

@@ -19,7 +19,6 @@ class HuberLoss:
     """r^2 / 2 for |r| <= delta, else delta (|r| - delta / 2); r = Y - X is kept in Residual."""
 
     def infer(k):
-        """As X."""
         infer_as("X", "Y")(k)
         k.set("Residual", k.shape("X"))
 
@@ -128,7 +127,6 @@ class MarginRankLoss:
     """max(0, margin - label (X1 - X2)); Activated is 1 where that is positive."""
 
     def infer(k):
-        """As X1."""
         infer_as("X1", "X2", "Label")(k)
         k.set("Activated", k.shape("X1"))
 
@@ -194,7 +192,6 @@ class LabelSmooth:
     """(1 - epsilon) X + epsilon prior; without a prior every class counts the same."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"))
 
     def run(k):

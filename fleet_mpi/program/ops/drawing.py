@@ -76,13 +76,11 @@ class RandInt:
     """Whole numbers from ``low`` up to, but not including, ``high``."""
 
     def infer(k):
-        """As asked for."""
         if not k.attr("low") < k.attr("high"):
             k.fail(f"expected low < high, got {k.attr('low')} and {k.attr('high')}")
         infer_filled(k)
 
     def run(k):
-        """Draw."""
         return drawn(k, k["Out"], random.integers, int(k.attr("low")), int(k.attr("high")))
 
 
@@ -91,7 +89,6 @@ class Bernoulli:
     """1 with the probability that X gives, else 0."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"))
 
     def run(k):

@@ -84,7 +84,6 @@ class Lookup:
         k.set("Out", output_shape(k, k.op.type == "lookup_table_v2"), k.dtype("W"), lod=k.lod("Ids"))
 
     def run(k):
-        """Copy rows."""
         table, line, out = k["W"], k["Ids"].reshape(-1), k["Out"]
         rows = out.reshape(line.shape[0], table.shape[1])
         if isinstance(table, arrays.DistantTable):

@@ -41,7 +41,6 @@ class FillConstant:
     infer = infer_filled
 
     def run(k):
-        """Fill."""
         out = k["Out"]
         value = scalar(k.attr("str_value") or k.attr("value"), out.dtype)
         return lambda: out.fill(value)
@@ -90,11 +89,9 @@ class FillZerosLike:
     """Zeros in the shape of X."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"))
 
     def run(k):
-        """Fill."""
         out = k["Out"]
         return lambda: out.fill(0)
 
@@ -111,7 +108,6 @@ class AssignValue:
         k.set("Out", k.attr("shape"), as_dtype(k.attr("dtype")), lod=())
 
     def run(k):
-        """Copy."""
         return held(k, "Out", k.attr("values"))
 
 
@@ -127,7 +123,6 @@ class Shape:
             k.meta("Out").known = np.array(shape, np.int32)
 
     def run(k):
-        """Copy."""
         return held(k, "Out", k.shape("Input"))
 
 
@@ -136,13 +131,11 @@ class Size:
     """The number of elements of a variable, int64 [1]."""
 
     def infer(k):
-        """One number."""
         k.set("Out", [1], np.int64, lod=())
         if k.concrete:
             k.meta("Out").known = np.array([k.meta("Input").size], np.int64)
 
     def run(k):
-        """Copy."""
         return held(k, "Out", [k.meta("Input").size])
 
 
@@ -182,7 +175,6 @@ class Linspace:
         k.set("Out", [-1 if count is None else count], as_dtype(k.attr("dtype", k.dtype("Start"))), lod=())
 
     def run(k):
-        """Copy."""
         return held(k, "Out", np.linspace(number(k, "Start"), number(k, "Stop"), k.shape("Out")[0]))
 
 
@@ -191,11 +183,9 @@ class Eye:
     """Ones on the diagonal, zeros elsewhere."""
 
     def infer(k):
-        """A matrix."""
         k.set("Out", eye_shape(k), as_dtype(k.attr("dtype")), lod=())
 
     def run(k):
-        """Copy."""
         return held(k, "Out", np.eye(*eye_shape(k)))
 
 

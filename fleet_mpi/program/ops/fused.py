@@ -13,7 +13,6 @@ class FusedElemwiseActivation:
     """relu(X + Y). The gradient is for a Y that is a bias over the last dimension: else nothing is gained."""
 
     def infer(k):
-        """As the sum."""
         infer_binary(k)
 
     def run(k):

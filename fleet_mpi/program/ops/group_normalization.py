@@ -101,11 +101,9 @@ class GroupNorm:
         k.set("Variance", [k.shape("X")[0], groups], lod=())
 
     def run(k):
-        """Rows of groups."""
         return run_by_group(k, k.attr("groups"), k["Mean"], k["Variance"])
 
     def grad(k):
-        """The same rows."""
         return grad_by_group(k, k.attr("groups"), k["Mean"], k["Variance"])
 
 
@@ -126,11 +124,9 @@ class InstanceNorm:
         k.set("SavedVariance", [planes], lod=())
 
     def run(k):
-        """One group per channel."""
         return run_by_group(k, k.shape("X")[1], k["SavedMean"], k["SavedVariance"])
 
     def grad(k):
-        """The same rows."""
         return grad_by_group(k, k.shape("X")[1], k["SavedMean"], k["SavedVariance"])
 
 
@@ -156,7 +152,6 @@ class Lrn:
     """x / (k + alpha * the squares of ``n`` neighbouring channels, summed) ^ beta; MidOut is the base of the power."""
 
     def infer(k):
-        """As X."""
         if len(k.shape("X")) != 4 or k.attr("data_format") not in ("NCHW", "NHWC"):
             k.fail(f"expected images [N, C, H, W] or [N, H, W, C], got {list(k.shape('X'))} as "
                    f"{k.attr('data_format')!r}")

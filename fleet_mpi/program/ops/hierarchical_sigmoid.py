@@ -69,7 +69,6 @@ class HierarchicalSigmoid:
     """
 
     def infer(k):
-        """One cost per row."""
         batch, width = k.shape("X")
         if k.has("PathTable") != k.has("PathCode"):
             k.fail("a tree of one's own needs both PathTable and PathCode")

@@ -68,14 +68,12 @@ class Slice:
         k.set("Out", shape, k.dtype("Input"), lod=() if 0 in axes else None)
 
     def run(k):
-        """Copy from a view."""
         x, out, xp = k["Input"], k["Out"], k.xp
         part = x[slice_index(k, x.shape)]
         out = out.reshape(part.shape)
         return lambda: xp.copyto(out, part)
 
     def grad(k):
-        """Zeros around the part."""
         dx, xp = k["Input@GRAD"], k.xp
         part = dx[slice_index(k, dx.shape)]
         dout = k["Out@GRAD"].reshape(part.shape)
@@ -196,7 +194,6 @@ class Scatter:
     """X with the rows Ids replaced by Updates; with ``overwrite=False``, by their sums."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"))
 
     def run(k):
@@ -259,7 +256,6 @@ class ShardIndex:
     """Ids of one shard counted from its start; those of other shards become ``ignore_value``."""
 
     def infer(k):
-        """As X."""
         if not 0 <= k.attr("shard_id") < k.attr("nshards"):
             k.fail(f"expected 0 <= shard_id < nshards, got {k.attr('shard_id')} and {k.attr('nshards')}")
         k.set("Out", k.shape("X"))
@@ -289,12 +285,10 @@ class Where:
         k.set("Out", shapes[1], k.dtype("X"))
 
     def run(k):
-        """Two copies."""
         condition, x, y, out, copyto = k["Condition"], k["X"], k["Y"], k["Out"], k.xp.copyto
         return lambda: (copyto(out, y), copyto(out, x, where=condition))
 
     def grad(k):
-        """To whoever was chosen."""
         condition, dout, copyto, calls = k["Condition"], k["Out@GRAD"], k.xp.copyto, []
         dx, dy, invert = k["X@GRAD"], k["Y@GRAD"], k.xp.logical_not
         if dx is not None:
@@ -318,7 +312,6 @@ class WhereIndex:
         k.set("Out", [-1, len(k.shape("Condition"))], np.int64, lod=())
 
     def run(k):
-        """Find them."""
         condition, xp = k["Condition"], k.xp
         return lambda: put_found(k, "Out", xp.stack(xp.nonzero(condition), axis=1).astype("int64"))
 

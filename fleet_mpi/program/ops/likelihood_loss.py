@@ -23,7 +23,6 @@ class NllLoss:
         k.set("Total_weight", [1], k.dtype("X"), lod=())
 
     def run(k):
-        """Pick, weigh, reduce."""
         x, out, total, xp = folded(k["X"]), k["Out"], k["Total_weight"], k.xp
         weigh, reduction = class_weights(k, x.shape[1], x.dtype), k.attr("reduction")
 

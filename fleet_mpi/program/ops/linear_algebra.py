@@ -34,11 +34,9 @@ class Inverse:
     """The inverse of each matrix."""
 
     def infer(k):
-        """As Input."""
         infer_square(k, "Input", "Output")
 
     def run(k):
-        """By LAPACK."""
         x, out, xp = k["Input"], k["Output"], k.xp
         return refusing(k, lambda: xp.copyto(out, xp.linalg.inv(x)), "matrices that have an inverse")
 
@@ -53,11 +51,9 @@ class Cholesky:
     """L with L L^T = X, or with ``upper`` its transpose; only that triangle of X is read."""
 
     def infer(k):
-        """As X."""
         infer_square(k, "X", "Out")
 
     def run(k):
-        """By LAPACK."""
         x, out, xp = k["X"], k["Out"], k.xp
         # The upper triangle of X is the lower one of its transpose.
         given, made = (transposed(x), transposed(out)) if k.attr("upper") else (x, out)
@@ -126,7 +122,6 @@ class Cross:
     """The vector product along a dimension of size 3: ``dim``, or the first such."""
 
     def infer(k):
-        """As X."""
         x, y = k.shape("X"), k.shape("Y")
         if len(x) != len(y) or any(a != b and -1 not in (a, b) for a, b in zip(x, y)):
             k.fail(f"expected X and Y of one shape, got {list(x)} and {list(y)}")
@@ -135,7 +130,6 @@ class Cross:
         k.set("Out", x)
 
     def run(k):
-        """By numpy's."""
         x, y, out, xp = k["X"], k["Y"], k["Out"], k.xp
         axis = vector_axis(k, x.shape)
         return lambda: xp.copyto(out, xp.cross(x, y, axis=axis))

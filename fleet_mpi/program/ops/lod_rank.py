@@ -53,11 +53,9 @@ class LodRankTable:
     """The order of the sequences of a LoD level."""
 
     def infer(k):
-        """No array."""
         k.set("Out", (), np.float32, (), kind="raw")
 
     def run(k):
-        """Sort."""
         def run():
             lod, level = k.lod("X"), k.attr("level")
             if level >= len(lod):
@@ -71,11 +69,9 @@ class MaxSequenceLen:
     """The number of steps, int64 [1]."""
 
     def infer(k):
-        """One number."""
         k.set("Out", [1], np.int64, ())
 
     def run(k):
-        """Ask the table."""
         def run():
             count = arrays.to_module(np.array([k["RankTable"].steps], np.int64), k.xp)
             k.put("Out", count, meta=Meta([1], np.int64))
@@ -91,7 +87,6 @@ class LodTensorToArray:
         k.set("Out", (-1,) + tuple(k.shape("X")[1:]), lod=(), kind="array")
 
     def run(k):
-        """Cut."""
         def run():
             x, values = k["X"], []
             for rows, lod in steps_of(k["RankTable"], k.lod("X")):
@@ -127,7 +122,6 @@ class LodTensorToArrayGrad:
     infer = infer_like_x
 
     def run(k):
-        """Put together."""
         def run():
             total = k.xp.zeros(k.shape("X"), k.dtype("X"))
             for step, (rows, _) in enumerate(steps_of(k["RankTable"], k.lod("X"))):
@@ -223,11 +217,9 @@ class ShrinkRnnMemory:
     """The sequences of X (its rows, where it has no LoD) of those that go on at step I: the first ones."""
 
     def infer(k):
-        """Fewer rows."""
         k.set("Out", (-1,) + tuple(k.shape("X")[1:]), lod=k.lod("X"))
 
     def run(k):
-        """Cut."""
         def run():
             step = int(arrays.to_host(k["I"]).reshape(-1)[0])
             count, lod = first_sequences(k["RankTable"].going_on(step), k.lod("X"))
@@ -254,11 +246,9 @@ class ShrinkRnnMemoryGrad:
     """The gradient with rows of zeros behind it."""
 
     def infer(k):
-        """As X."""
         k.set("X@GRAD", k.shape("X"), lod=())
 
     def run(k):
-        """Copy what there is."""
         grad, out = k["Out@GRAD"], k["X@GRAD"]
 
         def run():
@@ -272,11 +262,9 @@ class ReorderByRank:
     """The sequences of X (its rows, where it has no LoD) in the order of the table."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"), lod=k.lod("X"))
 
     def run(k):
-        """Take by row."""
         def run():
             rows, lod = rows_of(k["RankTable"].order, k.lod("X"))
             _check_count(k)
@@ -303,7 +291,6 @@ class ReorderByRankGrad:
     infer = infer_like_x
 
     def run(k):
-        """Put by row."""
         rows, _ = rows_of(k["RankTable"].order, k.lod("X"))
         rows, grad, out = k.xp.asarray(rows), k["Out@GRAD"], k["X@GRAD"]
 

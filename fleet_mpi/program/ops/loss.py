@@ -34,12 +34,10 @@ class CrossEntropy2:
     """Minus the logarithm of each row's probability of its label, which is kept in MatchX."""
 
     def infer(k):
-        """One loss per row."""
         infer_loss(k, "X", "Y", len(k.shape("X")) - 1)
         k.set("MatchX", tuple(k.shape("X")[:-1]) + (1,), k.dtype("X"))
 
     def run(k):
-        """One kernel."""
         (labels, match, loss), x = lines(k, "Label", "MatchX", "Y"), as_rows(k["X"])
         return _labelled(k, x, labels, match, loss)
 
@@ -67,7 +65,6 @@ class CrossEntropy:
     """Minus the logarithm of probabilities: of the label's, or of all by the label's weights."""
 
     def infer(k):
-        """One loss per row."""
         infer_loss(k, "X", "Y", len(k.shape("X")) - 1)
 
     def run(k):
@@ -107,13 +104,11 @@ class LogLoss:
     infer = infer_as("Predicted", "Labels", out="Loss")
 
     def run(k):
-        """One kernel."""
         predicted, labels, loss = lines(k, "Predicted", "Labels", "Loss")
         run, epsilon = kernels.log_loss.pick(predicted), k.attr("epsilon")
         return lambda: run(predicted, labels, loss, epsilon)
 
     def grad(k):
-        """One kernel."""
         predicted, labels, dloss, dpredicted = lines(k, "Predicted", "Labels", "Loss@GRAD", "Predicted@GRAD")
         run, epsilon = kernels.log_loss_backward.pick(predicted), k.attr("epsilon")
         return lambda: run(predicted, labels, dloss, dpredicted, epsilon)

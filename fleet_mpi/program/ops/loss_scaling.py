@@ -59,7 +59,6 @@ class UpdateLossScaling:
     """
 
     def infer(k):
-        """Nothing changes its shape."""
         infer_gradients(k)
         for source, target in (("PrevLossScaling", "LossScaling"), ("InGoodSteps", "OutGoodSteps"),
                                ("InBadSteps", "OutBadSteps")):

@@ -148,7 +148,6 @@ class LstmUnit:
         k.set("H", k.shape("C_prev"))
 
     def run(k):
-        """A few passes."""
         x, before, cell, hidden, xp = k["X"], k["C_prev"], k["C"], k["H"], k.xp
 
         def run():

@@ -138,7 +138,6 @@ class FlattenRange:
     """The dimensions from ``start_axis`` to ``stop_axis`` made one."""
 
     def infer(k):
-        """Fewer dimensions."""
         shape = k.shape("X")
         start, stop = (axis_of(k, k.attr(name), len(shape)) for name in ("start_axis", "stop_axis"))
         if start > stop:
@@ -189,7 +188,6 @@ class Reverse:
         return lambda: xp.copyto(out, x)
 
     def grad(k):
-        """The same again."""
         dout, dx, xp = flipped(k, k["Out@GRAD"]), k["X@GRAD"], k.xp
         return lambda: xp.copyto(dx, dout)
 

@@ -30,7 +30,6 @@ class MulMatrices:
         k.set("Out", x[:xs] + y[ys:])
 
     def run(k):
-        """One matrix factors."""
         x, y = folded(k)
         return product(x, y, k["Out"].reshape(x.shape[0], y.shape[1]))
 

@@ -11,7 +11,6 @@ class Accuracy:
     """The share of rows whose label is among the classes in Indices (from top_k); also as two counts."""
 
     def infer(k):
-        """One number each."""
         rows, labels = k.shape("Indices")[0], k.shape("Label")
         if -1 not in (rows, labels[0]) and rows != labels[0]:
             k.fail(f"expected a label for each of {rows} rows, got Label {list(labels)}")
@@ -20,7 +19,6 @@ class Accuracy:
         k.set("Total", [1], "int32", lod=())
 
     def run(k):
-        """Count, then divide."""
         indices, labels, xp = k["Indices"], k["Label"].reshape(-1), k.xp
         indices = indices.reshape(indices.shape[0], -1)
         share, correct, total = k["Accuracy"], k["Correct"], k["Total"]

@@ -37,7 +37,6 @@ class Nce:
     """
 
     def infer(k):
-        """One cost per row."""
         batch, width, weight = *k.shape("Input"), k.shape("Weight")
         if weight[1] != width or weight[0] != k.attr("num_total_classes"):
             k.fail(f"expected Weight [{k.attr('num_total_classes')}, {width}] for the classes and the input, "
@@ -50,7 +49,6 @@ class Nce:
         k.set(ROWS, [batch, samples, width], lod=())
 
     def run(k):
-        """Draw, multiply, compare."""
         ids, shares, cost, xp = k["SampleLabels"], k["SampleLogits"], k["Cost"].reshape(-1), k.xp
         true, bias = _true_count(k.shape("Label")), k["Bias"]
         draw, noise, weights = _samples_call(k, ids, true), _noise(k, ids, shares.dtype), _weights(k, shares.dtype)

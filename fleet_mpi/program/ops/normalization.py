@@ -91,7 +91,6 @@ class FusedBatchNormAct:
     infer = infer_batch_norm
 
     def run(k):
-        """The kernel with relu."""
         return run_batch_norm(k, relu=True)
 
     def grad(k):
@@ -127,12 +126,10 @@ class LayerNorm:
         k.set("Variance", [rows], lod=())
 
     def run(k):
-        """One kernel."""
         return kernels.layer_norm_forward(k["X"], k["Scale"], k["Bias"], k["Y"], k["Mean"], k["Variance"],
                                           k.attr("epsilon"), k.attr("begin_norm_axis"))
 
     def grad(k):
-        """One kernel."""
         x, dx = k["X"], k["X@GRAD"]
         dx = k.scratch(x.shape, x.dtype) if dx is None else dx
         return kernels.layer_norm_backward(x, k["Y@GRAD"], k["Scale"], k["Mean"], k["Variance"], dx,

@@ -82,7 +82,6 @@ class Unfold:
     """The patches of each image as columns: [N, channels * patch size, number of patches]."""
 
     def infer(k):
-        """Sizes from the geometry."""
         shape = k.shape("X")
         if len(shape) != 4:
             k.fail(f"expected images [N, C, H, W], got {list(shape)}")
@@ -98,7 +97,6 @@ class Unfold:
         return cut_call(k, window, x, as_patches(k, k["Y"], x.shape, window))
 
     def grad(k):
-        """Added back."""
         dx, window = k["X@GRAD"], unfold_window(k)
         return paste_call(k, window, as_patches(k, k["Y@GRAD"], dx.shape, window), dx)
 
@@ -136,7 +134,6 @@ class Im2Sequence:
         return cut_call(k, window, x, rows_as_patches(k, k["Out"], x.shape, window))
 
     def grad(k):
-        """Added back."""
         dx, window = k["X@GRAD"], Window(k, k.attr("kernels"))
         return paste_call(k, window, rows_as_patches(k, k["Out@GRAD"], dx.shape, window), dx)
 

@@ -23,7 +23,6 @@ class ScatterNdAdd:
     """X with Updates added at the positions that the last dimension of Index names; equal positions add up."""
 
     def infer(k):
-        """As X."""
         shape, index, updates = k.shape("X"), k.shape("Index"), k.shape("Updates")
         if not 0 < index[-1] <= len(shape):
             k.fail(f"the last dimension of Index {list(index)} must be between 1 and {len(shape)}, X's dimensions")
@@ -60,7 +59,6 @@ class IndexSample:
     """From each row of X the elements at the positions in the same row of Index."""
 
     def infer(k):
-        """As Index."""
         x, index = k.shape("X"), k.shape("Index")
         if len(x) != 2 or len(index) != 2 or x[0] != index[0] and -1 not in (x[0], index[0]):
             k.fail(f"expected X [rows, columns] and Index [rows, samples], got {list(x)} and {list(index)}")
@@ -107,12 +105,10 @@ class MaskedSelect:
         k.set("Y", [-1], k.dtype("X"), lod=())
 
     def run(k):
-        """Pick them."""
         x, mask = k["X"], k["Mask"]
         return lambda: put_found(k, "Y", x[mask])
 
     def grad(k):
-        """Back to their places."""
         dx, dy, mask = k["X@GRAD"], k["Y@GRAD"], k["Mask"]
         return lambda: (dx.fill(0), dx.__setitem__(mask, dy))
 
@@ -134,7 +130,6 @@ class UniqueSorted:
             k.set(slot, [-1], dtype, lod=())
 
     def run(k):
-        """Sort."""
         x, xp, axis, dtype = k["X"], k.xp, k.attr("axis"), k.attr("dtype")
         x = x.reshape(-1) if axis is None else x
 
@@ -193,7 +188,6 @@ class GetTensorFromSelectedRows:
         k.set("Out", (-1,) + tuple(k.shape("X")[1:]), k.dtype("X"), lod=())
 
     def run(k):
-        """A copy."""
         given = k["X"]
         if not isinstance(given, Rows):
             k.fail("expected a row gradient")
@@ -206,7 +200,6 @@ class SimilarityFocus:
     ``axis``."""
 
     def infer(k):
-        """As X."""
         shape, axis, indexes = k.shape("X"), k.attr("axis"), k.attr("indexes")
         if len(shape) != 4 or axis not in (1, 2, 3) or not indexes:
             k.fail(f"expected X of 4 dimensions, axis 1, 2 or 3 and indexes, got {list(shape)}, {axis} and {indexes}")

@@ -18,7 +18,6 @@ class Lstmp:
     """
 
     def infer(k):
-        """P columns, and D."""
         rows, wide = k.shape("Input")
         size, projected = k.shape("ProjWeight")
         bias = (7 if k.attr("use_peepholes") else 4) * size

@@ -105,7 +105,6 @@ class TemporalShift:
     """[N * seg_num, C, H, W] with some channels taken from the step before, as many from the step after."""
 
     def infer(k):
-        """As X."""
         shape = k.shape("X")
         if len(shape) != 4 or not 0 < k.attr("shift_ratio") <= 0.5:
             k.fail(f"expected X [N * T, C, H, W] and a shift_ratio in (0, 0.5], got {list(shape)} and "
@@ -146,7 +145,6 @@ class Maxout:
     """The largest of each ``groups`` neighbouring channels."""
 
     def infer(k):
-        """Fewer channels."""
         shape = list(k.shape("X"))
         axis = axis_of(k, k.attr("axis"), len(shape))
         shape[axis] = divided(k, shape[axis], k.attr("groups"), "number of channels")
@@ -198,7 +196,6 @@ class Multiplex:
         return run
 
     def grad(k):
-        """To the chosen rows."""
         dout, xp, ids, wanted = k["Out@GRAD"], k.xp, k["Ids"].reshape(-1), k.all("X@GRAD")
         mask = row_mask(k, dout)
 
@@ -221,7 +218,6 @@ class PadConstantLike:
     """Y with a value behind it along each dimension, up to the shape of X."""
 
     def infer(k):
-        """As X."""
         big, small = k.shape("X"), k.shape("Y")
         if len(big) != len(small) or any(a < b and -1 not in (a, b) for a, b in zip(big, small)):
             k.fail(f"expected Y no larger than X, got Y {list(small)} and X {list(big)}")
@@ -234,7 +230,6 @@ class PadConstantLike:
         return lambda: (out.fill(value), xp.copyto(corner, y))
 
     def grad(k):
-        """The corner."""
         dy, xp = k["Y@GRAD"], k.xp
         corner = k["Out@GRAD"][tuple(slice(size) for size in dy.shape)]
         return lambda: xp.copyto(dy, corner)
@@ -244,7 +239,6 @@ class Crop:
     """The part of X of a given shape that begins at ``offsets``; a size of -1 reaches to the end."""
 
     def infer(k):
-        """The wanted sizes."""
         shape, offsets, wanted = k.shape("X"), offsets_of(k), wanted_of(k)
         if not len(shape) == len(offsets) == len(wanted):
             k.fail(f"expected an offset and a size for each dimension of X {list(shape)}, got {offsets} and {wanted}")
@@ -256,12 +250,10 @@ class Crop:
         k.set("Out", out, k.dtype("X"), lod=())
 
     def run(k):
-        """Copy from a view."""
         part, out, xp = k["X"][cropped(k, k.shape("Out"))], k["Out"], k.xp
         return lambda: xp.copyto(out, part)
 
     def grad(k):
-        """Zeros around the part."""
         dx, dout, xp = k["X@GRAD"], k["Out@GRAD"], k.xp
         part = dx[cropped(k, dout.shape)]
         return lambda: (dx.fill(0), xp.copyto(part, dout))
@@ -334,7 +326,6 @@ class TrilTriu:
     """Matrices with zeros above (``lower``) or below a diagonal."""
 
     def infer(k):
-        """As X."""
         if len(k.shape("X")) < 2:
             k.fail(f"expected matrices, got X {list(k.shape('X'))}")
         k.set("Out", k.shape("X"))
@@ -344,7 +335,6 @@ class TrilTriu:
         return triangle_call(k, k["X"], k["Out"])
 
     def grad(k):
-        """The same part."""
         return triangle_call(k, k["Out@GRAD"], k["X@GRAD"])
 
 
@@ -368,7 +358,6 @@ class Meshgrid:
             k.set("Out", [one[0] for one in shapes], k.dtype("X", i), lod=(), index=i)
 
     def run(k):
-        """A stretched copy each."""
         xp, values, outs = k.xp, k.all("X"), k.all("Out")
         pairs = [(out, x.reshape(along(i, len(values)))) for i, (x, out) in enumerate(zip(values, outs))
                  if out is not None]

@@ -15,7 +15,6 @@ class RowConv:
     """
 
     def infer(k):
-        """As X."""
         x, filter = k.shape("X"), k.shape("Filter")
         is_ragged = len(x) == 2 and (k.lod("X") or not k.concrete)
         if not (is_ragged or len(x) == 3) or len(filter) != 2 or -1 != x[-1] != filter[1]:

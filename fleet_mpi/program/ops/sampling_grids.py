@@ -27,7 +27,6 @@ class AffineGrid:
         return lambda: xp.matmul(base, turned, out=flat)
 
     def grad(k):
-        """The transposed product."""
         dout, dx, xp = k["Output@GRAD"], k["Theta@GRAD"], k.xp
         base = pixel_places(k, dout.shape, dout.dtype)
         turned = dout.reshape(dout.shape[0], -1, 2).transpose(0, 2, 1)

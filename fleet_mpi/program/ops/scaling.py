@@ -18,7 +18,6 @@ class Scale:
     """X * scale + bias, or (X + bias) * scale; of a row gradient the scaled rows."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"), kind=k.meta("X").kind)
 
     def run(k):
@@ -73,7 +72,6 @@ class Increment:
     """X + step, mostly written back to X."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"))
 
     def run(k):
@@ -96,7 +94,6 @@ class Cast:
         return functools.partial(k.xp.copyto, k["Out"], k["X"], casting="unsafe")
 
     def grad(k):
-        """Convert back."""
         return functools.partial(k.xp.copyto, k["X@GRAD"], k["Out@GRAD"], casting="unsafe")
 
 
@@ -106,7 +103,6 @@ class Clip:
     """X, but at least ``min`` and at most ``max``."""
 
     def infer(k):
-        """As X."""
         if k.attr("min") is None or k.attr("max") is None or k.attr("min") > k.attr("max"):
             k.fail(f"expected min <= max, got min={k.attr('min')} and max={k.attr('max')}")
         k.set("Out", k.shape("X"))
@@ -151,7 +147,6 @@ class Norm:
         k.set("Norm", tuple(1 if i == axis else n for i, n in enumerate(shape)))
 
     def run(k):
-        """Square, sum, root, divide."""
         x, out, norm, xp, epsilon = k["X"], k["Out"], k["Norm"], k.xp, float(k.attr("epsilon"))
         axis = one_axis(k, x.ndim)
         sums = norm.reshape(norm.shape[:axis] + norm.shape[axis + 1:])
@@ -255,7 +250,6 @@ class CumSum:
             k.set("Out", shape)
 
     def run(k):
-        """One call on views."""
         return running_sum(k, k["X"], k["Out"], bool(k.attr("reverse")))
 
     def grad(k):
@@ -288,13 +282,11 @@ class Minus:
     """X - Y, of equal shapes."""
 
     def infer(k):
-        """As X."""
         if len(k.shape("X")) != len(k.shape("Y")):
             k.fail(f"expected equal shapes, got X {list(k.shape('X'))} and Y {list(k.shape('Y'))}")
         k.set("Out", k.shape("X"))
 
     def run(k):
-        """One pass."""
         return functools.partial(k.xp.subtract, k["X"], k["Y"], k["Out"])
 
     def grad(k):
@@ -310,7 +302,6 @@ class CosineSimilarity:
     """The cosine of the angle between the rows of X and those of Y, or Y's only row."""
 
     def infer(k):
-        """One number per row."""
         x, y = k.shape("X"), k.shape("Y")
         if len(x) != len(y) or y[0] not in (1, -1, x[0]) and x[0] != -1 or any(
                 a != b and -1 not in (a, b) for a, b in zip(x[1:], y[1:])):
@@ -320,7 +311,6 @@ class CosineSimilarity:
         k.set("YNorm", [y[0], 1], lod=())
 
     def run(k):
-        """Norms, inner products, quotients."""
         x, y, out, x_norm, y_norm, xp = k["X"], k["Y"], k["Out"], k["XNorm"], k["YNorm"], k.xp
         x, y = x.reshape(x.shape[0], -1), y.reshape(y.shape[0], -1)
         products = k.scratch(x.shape, x.dtype)

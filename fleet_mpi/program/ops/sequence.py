@@ -158,7 +158,6 @@ class SequenceSoftmax:
         k.set("Out", shape, lod=k.lod("X"))
 
     def run(k):
-        """Sequence by sequence."""
         x, out = k["X"].reshape(-1), k["Out"].reshape(-1)
         offsets, softmax = lod_rows.offsets_array(last_level(k, "X"), k.xp), kernels.softmax.pick(x)
         return lambda: softmax(x, offsets, out)

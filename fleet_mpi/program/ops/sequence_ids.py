@@ -44,7 +44,6 @@ class SequenceErase:
         k.set("Out", (left[-1],) + shape[1:], lod=k.lod("X")[:-1] + (left,))
 
     def run(k):
-        """Copy what is left."""
         rows = np.flatnonzero(_is_kept(k, k.known("X")))
         return take_by(matrix(k["X"]), rows, matrix(k["Out"]), k.xp)
 
@@ -58,7 +57,6 @@ class SequenceScatter:
     """Out[i] = X[i] with each of sequence i's ``Updates`` added at the column that its ``Ids`` say."""
 
     def infer(k):
-        """As X."""
         if k.concrete and k.lod("Ids") != k.lod("Updates"):
             k.fail(f"Ids and Updates must have the same LoD, got {k.lod('Ids')} and {k.lod('Updates')}")
         if k.concrete and len(last_level(k, "Ids")) - 1 != k.shape("X")[0]:

@@ -55,7 +55,6 @@ class ChunkEval:
     """How many chunks were inferred, labelled, and found as labelled; precision, recall and F1 of it."""
 
     def infer(k):
-        """One number each."""
         if k.attr("chunk_scheme") not in SCHEMES:
             k.fail(f"chunk_scheme: expected one of {', '.join(SCHEMES)}, got {k.attr('chunk_scheme')!r}")
         for slot in ("Precision", "Recall", "F1-Score"):

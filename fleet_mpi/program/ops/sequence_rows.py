@@ -25,7 +25,6 @@ class SequenceExpand:
         k.set("Out", (out[-1],) + x[1:], lod=(out,))
 
     def run(k):
-        """Copy rows."""
         rows = _expanded_rows(k, k.meta("X"), k.lod("Y"))
         return take_by(matrix(k["X"]), rows, matrix(k["Out"]), k.xp)
 
@@ -76,7 +75,6 @@ class SequenceExpandAs:
         k.set("Out", y[:1] + x[1:], lod=k.lod("Y"))
 
     def run(k):
-        """Copy rows."""
         x, counts = k["X"], lod_rows.lengths_of(last_level(k, "Y"))
         return take_by(matrix(x), np.repeat(np.arange(x.shape[0]), counts), matrix(k["Out"]), k.xp)
 
@@ -130,17 +128,14 @@ class SequenceReverse:
     """Each sequence from last row to first."""
 
     def infer(k):
-        """As X."""
         if k.concrete:
             last_level(k, "X")
         k.set("Y", k.shape("X"), lod=k.lod("X"))
 
     def run(k):
-        """Copy rows."""
         return take_by(matrix(k["X"]), lod_rows.reversed_rows(last_level(k, "X")), matrix(k["Y"]), k.xp)
 
     def grad(k):
-        """Turned round once more."""
         rows = lod_rows.reversed_rows(forward_level(k, "X"))
         return take_by(matrix(k["Y@GRAD"]), rows, matrix(k["X@GRAD"]), k.xp)
 
@@ -167,7 +162,6 @@ class SequenceSlice:
         k.set("Out", (int(length.sum()),) + rest, lod=k.lod("X")[:-1] + (lod_rows.level_of(length),))
 
     def run(k):
-        """Copy rows."""
         return take_by(matrix(k["X"]), _cut_rows(k, last_level(k, "X")), matrix(k["Out"]), k.xp)
 
     def grad(k):

@@ -73,7 +73,6 @@ class SequenceUnpad:
         k.set("Out", (int(lengths.sum()),) + x[2:], lod=(lod_rows.level_of(lengths),))
 
     def run(k):
-        """Copy rows."""
         x = k["X"]
         rows = _rows_in_rectangle(k.known("Length").reshape(-1), x.shape[1])
         return take_by(matrix(x, 2), rows, matrix(k["Out"]), k.xp)
@@ -90,11 +89,9 @@ class SequenceMask:
     """Y[..., j] = 1 where j < X[...], else 0; ``maxlen`` long, or as long as the largest of X."""
 
     def infer(k):
-        """One dimension more."""
         k.set("Y", k.shape("X") + (_mask_length(k),), as_dtype(k.attr("out_dtype")), lod=())
 
     def run(k):
-        """One comparison."""
         x, y, xp = k["X"], k["Y"], k.xp
         lengths, numbers = x.reshape(x.shape + (1,)), xp.arange(y.shape[-1], dtype=x.dtype)
         return lambda: xp.less(numbers, lengths, out=y)
@@ -126,11 +123,9 @@ class SequenceReshape:
         k.set("Out", (rows * width // new, new), lod=k.lod("X")[:-1] + (tuple((offsets // new).tolist()),))
 
     def run(k):
-        """The same numbers."""
         return k.view("Out", k["X"].reshape(k.shape("Out")))
 
     def grad(k):
-        """The same numbers."""
         return k.view("X@GRAD", k["Out@GRAD"].reshape(forward_meta(k, "X").shape))
 
 
@@ -148,11 +143,9 @@ class LodReset:
         k.set("Out", k.shape("X"), lod=_new_lod(k))
 
     def run(k):
-        """The same numbers."""
         return k.view("Out", k["X"])
 
     def grad(k):
-        """The same numbers."""
         return k.view("X@GRAD", k["Out@GRAD"])
 
 

@@ -71,12 +71,10 @@ class Softmax:
     """e^x as a share of its sum over a dimension."""
 
     def infer(k):
-        """As X."""
         class_axis(k, "X")
         k.set("Out", k.shape("X"))
 
     def run(k):
-        """One kernel."""
         return _two_arrays(k, kernels.softmax)
 
     def grad(k):
@@ -92,7 +90,6 @@ class LogSoftmax:
     infer = Softmax.infer
 
     def run(k):
-        """One kernel."""
         return _two_arrays(k, kernels.log_softmax)
 
     def grad(k):

@@ -81,13 +81,11 @@ class ArgSort:
     """The elements sorted along ``axis``, and where they were."""
 
     def infer(k):
-        """As X."""
         axis_of(k, k.attr("axis"), len(k.shape("X")))
         k.set("Out", k.shape("X"))
         k.set("Indices", k.shape("X"), np.int64)
 
     def run(k):
-        """Sort."""
         return sort_run(k, k.attr("axis"), k.attr("descending"))
 
     def grad(k):
@@ -117,7 +115,6 @@ class TopK:
     """The k largest elements of each row, largest first, and where they were."""
 
     def infer(k):
-        """k elements a row."""
         infer_top(k, -1)
 
     def run(k):

@@ -31,12 +31,10 @@ class SplitLodTensor:
     """The rows, or sequences, where the mask holds, and the others."""
 
     def infer(k):
-        """While building only."""
         for slot in ("OutTrue", "OutFalse"):
             k.set(slot, (-1,) + tuple(k.shape("X")[1:]), lod=k.lod("X"))
 
     def run(k):
-        """Take by row."""
         def run():
             x = k["X"]
             for slot, (rows, lod) in zip(("OutTrue", "OutFalse"), parts(k, "X")):
@@ -63,7 +61,6 @@ class SplitLodTensorGrad:
     infer = infer_like_x
 
     def run(k):
-        """Put by row."""
         out, pieces = k["X@GRAD"], [(k.xp.asarray(rows), k[slot]) for slot, (rows, _) in zip(
             ("OutTrue@GRAD", "OutFalse@GRAD"), parts(k, "X"))]
 
@@ -80,7 +77,6 @@ class MergeLodTensor:
     """A row, or sequence, of ``InTrue`` where the mask holds, else one of ``InFalse``, each in its order."""
 
     def infer(k):
-        """While building only."""
         k.set("Out", (-1,) + tuple(k.shape("InTrue")[1:]), k.dtype("InTrue"), k.lod("InTrue"))
 
     def run(k):
@@ -129,7 +125,6 @@ class MergeLodTensorGrad:
     """What flows to the rows of each part."""
 
     def infer(k):
-        """As the parts."""
         for slot in ("InTrue", "InFalse"):
             k.set(slot + "@GRAD", k.shape(slot), k.dtype(slot), k.lod(slot))
 

@@ -129,7 +129,6 @@ class Pad:
     """``pad_value`` around X: two numbers for each dimension, before and after."""
 
     def infer(k):
-        """Larger by the paddings."""
         if len(k.attr("paddings")) != 2 * len(k.shape("X")):
             k.fail(f"paddings {k.attr('paddings')} needs two numbers for each dimension of X {list(k.shape('X'))}")
         set_with_lod(k, [size if size == -1 else size + sum(pair) for size, pair in zip(k.shape("X"), pairs(k))])
@@ -139,7 +138,6 @@ class Pad:
         return pad_run(k, pairs(k), k.attr("pad_value"))
 
     def grad(k):
-        """The middle."""
         return pad_grad(k, pairs(k))
 
 
@@ -168,7 +166,6 @@ class Pad2d:
     """Images with a border: constant, reflected, or the edge repeated; paddings top, bottom, left, right."""
 
     def infer(k):
-        """Larger by the paddings."""
         if len(k.shape("X")) != 4 or k.attr("mode") not in ("constant", "reflect", "edge"):
             k.fail(f"expected X of 4 dimensions and mode constant, reflect or edge, got {list(k.shape('X'))}, "
                    f"{k.attr('mode')!r}")

@@ -39,7 +39,6 @@ class EmptyArray:
     """A list without tensors, for a gradient to be added to."""
 
     def infer(k):
-        """A list."""
         k.set("Out", (), np.float32, kind="array")
 
     def run(k):
@@ -52,7 +51,6 @@ class WriteToArray:
     """The array with a copy of X at position I; it grows as far as needed."""
 
     def infer(k):
-        """A list."""
         k.set("Out", k.shape("X"), kind="array")
 
     def run(k):
@@ -105,7 +103,6 @@ class ReadFromArray:
         k.set("Out", k.shape("X"), k.dtype("X"), lod=())
 
     def run(k):
-        """Copy, with its LoD."""
         def run():
             values, where = k["X"], position(k)
             found = tensor_at(values, where)
@@ -129,7 +126,6 @@ class ReadFromArrayGrad:
     """The list of gradients with one more added at position I, in place."""
 
     def infer(k):
-        """A list."""
         k.set("X@GRAD", k.shape("Out@GRAD"), kind="array")
 
     def run(k):
@@ -147,11 +143,9 @@ class ArrayLength:
     """How many tensors an array holds, int64 [1]."""
 
     def infer(k):
-        """One number."""
         k.set("Out", [1], np.int64, lod=())
 
     def run(k):
-        """Count."""
         def run():
             count = k.xp.asarray(np.array([len(k["X"])], np.int64))
             k.put("Out", count, meta=Meta([1], np.int64))

@@ -168,7 +168,6 @@ class AddPositionEncoding:
     """alpha X + beta times sines and cosines of the position, in [N, steps, width] or in sequences [rows, width]."""
 
     def infer(k):
-        """As X."""
         shape = k.shape("X")
         if not (len(shape) == 3 or len(shape) == 2 and k.lod("X")) or shape[-1] % 2:
             k.fail(f"expected X [N, steps, width] or sequences [rows, width] of even width, got {list(shape)}"
@@ -183,7 +182,6 @@ class AddPositionEncoding:
         return lambda: xp.add(xp.multiply(x, alpha, out=out), table, out=out)
 
     def grad(k):
-        """alpha of it."""
         dx, dout, xp, alpha = k["X@GRAD"], k["Out@GRAD"], k.xp, float(k.attr("alpha"))
         return lambda: xp.multiply(dout, alpha, out=dx)
 
