@@ -14,12 +14,12 @@ from fleet_mpi import arrays
 from fleet_mpi.arrays import aligned
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import agreement, messages, norms
-from fleet_mpi.parameter_server.dense_table import DenseTable
 from fleet_mpi.parameter_server.exchange import Exchange
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.patience import Patience
-from fleet_mpi.parameter_server.row_table import answer_of
 from fleet_mpi.parameter_server.snapshots import Snapshots
+from fleet_mpi.parameter_server.tables.dense import DenseTable
+from fleet_mpi.parameter_server.tables.rows import answer_of
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind

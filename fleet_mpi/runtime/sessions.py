@@ -18,8 +18,8 @@ from fleet_mpi.parameter_server.client import Client, Description
 from fleet_mpi.parameter_server.device_copies import DeviceCopies, rows_on_host
 from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.parameter_server.recipes import Recipe
-from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.parameter_server.server import Server
+from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.frame import Clock

@@ -7,7 +7,7 @@ from loop import LeastSquares, Loop
 from fleet_mpi import modes, update_rules
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.row_table import RowTableDescription
+from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.wire import waiting
 

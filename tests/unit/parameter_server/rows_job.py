@@ -7,8 +7,8 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.modes.sync import SyncServer
 from fleet_mpi.parameter_server.client import Client, Description
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, recipe
-from fleet_mpi.parameter_server.row_table import RowTableDescription
 from fleet_mpi.parameter_server.server import Server
+from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.wire.loopback import Network
 

@@ -9,7 +9,7 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import FleetError, UsageError
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.row_routes import Route
-from fleet_mpi.parameter_server.row_table import RowTableDescription
+from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fleet_mpi import update_rules
-from fleet_mpi.parameter_server.dense_table import DenseTable
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, recipe
+from fleet_mpi.parameter_server.tables.dense import DenseTable
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.wire import protocol
 

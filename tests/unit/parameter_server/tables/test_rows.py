@@ -7,7 +7,7 @@ from rows_job import RATE, OneProcess, RowsJob, drawn_gradients, first_values, o
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, recipe
-from fleet_mpi.parameter_server.row_table import RowTableDescription
+from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Shard
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire.protocol import Header, Kind
