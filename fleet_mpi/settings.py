@@ -7,8 +7,9 @@ what a setting means is the business of whoever asks for it.
 import difflib
 import os
 import re
+from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 from fleet_mpi.errors import EnvironmentProblem, nearest
 

@@ -10,13 +10,14 @@ import glob
 import hashlib
 import os
 import pickle
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from fleet_mpi import notices, settings
 from fleet_mpi.data import safe_pickle
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 
-_named = contextvars.ContextVar("named", default={})
+_named = contextvars.ContextVar("named", default=MappingProxyType({}))
 
 
 def __getattr__(name):

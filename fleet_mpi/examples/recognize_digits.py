@@ -62,7 +62,8 @@ def _train(job, exe, keeping, batches, feeder, fetched, test, options):
     """Whether the test was passed after one of the passes."""
     progress, done, step = Progress(job.name), keeping.resume(), 0
     for number in range(1, options.passes + 1):
-        for step, batch in enumerate(batches(), step + 1):
+        for batch in batches():
+            step += 1
             if step <= done:
                 continue
             values = exe.run(job.program, feed=feeder.feed(batch), fetch_list=fetched)

@@ -74,6 +74,9 @@ class Fleet:
     @property
     def role(self):
         """The role maker given to ``init``."""
+        return self._need_role()
+
+    def _need_role(self):
         if self._role_maker is None:
             raise UsageError("call fleet.init() first: the role of this process is not known yet")
         return self._role_maker
@@ -132,13 +135,13 @@ class Fleet:
 
     def init_worker(self):
         """Get ready to train: connect to the servers. Nothing to wait for in one process."""
-        self.role
+        self._need_role()
         if not self.is_alone():
             self._needed_job("init_worker").init_worker()
 
     def init_server(self, model_dir=None):
         """Give the parameters of this server their first values, from a folder where one is given."""
-        self.role
+        self._need_role()
         if not self.is_alone():
             self._needed_job("init_server").init_server(model_dir)
         elif model_dir:
@@ -152,19 +155,19 @@ class Fleet:
 
     def stop_worker(self):
         """Say that this worker is done; what was not yet sent is."""
-        self.role
+        self._need_role()
         if not self.is_alone():
             self._needed_job("stop_worker").stop_worker()
 
     def _needed_job(self, call):
-        self.role
+        self._need_role()
         if self._job is None:
             raise UsageError(f"{call}: call minimize of fleet.distributed_optimizer(...) first")
         return self._job
 
     def distributed_optimizer(self, optimizer, strategy=None):
         """The optimizer with the strategy applied; call its ``minimize``."""
-        self.role
+        self._need_role()
         self._strategy = strategy
         self._optimizer = self.optimizer_class(self, optimizer, strategy)
         return self._optimizer
@@ -213,7 +216,7 @@ class CollectiveFleet(Fleet):
 
     def distributed_optimizer(self, optimizer, strategy=None):
         """The optimizer with the strategy applied; call its ``minimize``."""
-        self.role
+        self._need_role()
         self._strategy = strategy
         self._optimizer = CollectiveOptimizer(optimizer, strategy, self)
         return self._optimizer
@@ -246,7 +249,7 @@ class CollectiveFleet(Fleet):
         self._nothing_to_do("stop_worker")
 
     def _nothing_to_do(self, call):
-        self.role
+        self._need_role()
         notices.once(f"collective {call}", f"fleet.{call}: a collective job has no servers, so there is nothing to do")
 
     def save_check_point(self, executor, path, train_status, main_program=None, fs=None, local_cache_path=".cache",

@@ -10,7 +10,8 @@ from fleet_mpi.errors import not_built
 from fleet_mpi.fleet.facade import Fleet
 from fleet_mpi.fleet.optimizer import PSLibOptimizer
 
-_BY_NUMBER = "tables have no numbers here; save_persistables and load_model take all variables, io.save_vars some of them"
+_BY_NUMBER = "tables have no numbers here; save_persistables and load_model take all variables, io.save_vars some of " \
+             "them"
 _SHADOW = "servers keep no uncommitted updates; save with save_persistables, and load an older folder to go back"
 _FIXED = "tables on servers have a fixed size, so there are no rows to drop; tables that grow are not built yet"
 

@@ -15,7 +15,8 @@ def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_m
 def check_type(input, input_name, expected_type, op_name, extra_message=""):
     """A TypeError unless this is an instance of the class, or of one of the classes."""
     if not isinstance(input, expected_type):
-        raise TypeError(f"{op_name}: {input_name!r} must be {expected_type}, got {type(input)}. {extra_message}".strip())
+        raise TypeError(
+            f"{op_name}: {input_name!r} must be {expected_type}, got {type(input)}. {extra_message}".strip())
 
 
 def check_dtype(input_dtype, input_name, expected_dtype, op_name, extra_message=""):

@@ -11,7 +11,8 @@ __path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
 _module = downpour = fleet = helper = node = ps_instance = _sys.modules[__name__]
 
 _HIGH_LEVEL = "the high-level API was gone before 1.6; build a program and run it with an Executor"
-_DOWNPOUR = "it was gone before 1.8; the fleets are in fluid.incubate.fleet, the one with tables in its parameter_server.pslib"
+_DOWNPOUR = "it was gone before 1.8; the fleets are in fluid.incubate.fleet, the one with tables in its " \
+            "parameter_server.pslib"
 _REFUSED = {
     **dict.fromkeys(("Trainer", "Inferencer", "CheckpointConfig", "BeginEpochEvent", "EndEpochEvent", "BeginStepEvent",
                      "EndStepEvent", "check_and_get_place", "save_checkpoint", "load_checkpoint"), _HIGH_LEVEL),

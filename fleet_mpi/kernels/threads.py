@@ -33,7 +33,7 @@ def _share_of_cores():
     return max(1, min(free, os.cpu_count() // _ranks_here()))
 
 
-@functools.lru_cache(maxsize=None)  # asked for in every step, and mpirun's word does not change
+@functools.cache  # asked for in every step, and mpirun's word does not change
 def _ranks_here():
     return max(1, settings.get("OMPI_COMM_WORLD_LOCAL_SIZE"), settings.get("MPI_LOCALNRANKS"),
                *settings.get("SLURM_STEP_TASKS_PER_NODE"))

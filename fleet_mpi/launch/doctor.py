@@ -123,7 +123,8 @@ def _who(case):
         count = case.launcher.count
         others = f", one of {count} that were started together: the others could not be asked" if count > 1 else ""
         return f"process {case.launcher.number} on {hosts[0]}, started by {case.launcher.name}{others}"
-    return f"{len(case.ranks)} rank{'s' if len(case.ranks) > 1 else ''} on {', '.join(hosts)}, started by {case.launcher.name}"
+    ranks = f"{len(case.ranks)} rank{'s' if len(case.ranks) > 1 else ''}"
+    return f"{ranks} on {', '.join(hosts)}, started by {case.launcher.name}"
 
 
 def _json(case, found):

@@ -100,7 +100,7 @@ def steps(case):
 def software(case):
     """Versions, the same on all ranks."""
     for name in case.first["versions"]:
-        apart = different(case.ranks, lambda facts: f"{name} {facts['versions'].get(name)}")
+        apart = different(case.ranks, lambda facts, name=name: f"{name} {facts['versions'].get(name)}")
         if apart:
             return Finding(FAIL, apart,
                            "give every host the same environment, and start the same python on all of them")
@@ -158,8 +158,8 @@ def _wrong_launcher(case):
         return f"start the ranks by {own}"
     plugin, missing = srun_plugin(case)
     if missing:
-        return f"start the ranks in the batch script by {own}; srun --mpi={plugin}, which {case.family} needs, does not work " \
-               f"here: {missing}"
+        return f"start the ranks in the batch script by {own}; srun --mpi={plugin}, which {case.family} needs, does " \
+               f"not work here: {missing}"
     wanted = f"--mpi={plugin}" if plugin else "--mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)"
     return f"srun {wanted}, as {case.family or 'your MPI'} needs it; or, in the batch script, {own}"
 

@@ -58,7 +58,8 @@ def _speaks(environ):
 
 def _tasks_here(environ):
     """How many tasks this machine has, of the step that srun started."""
-    each, node = settings.counts_by_node(environ.get("SLURM_STEP_TASKS_PER_NODE", "")), _number(environ, "SLURM_NODEID", 0)
+    each = settings.counts_by_node(environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    node = _number(environ, "SLURM_NODEID", 0)
     return each[node] if 0 <= node < len(each) else 1
 
 

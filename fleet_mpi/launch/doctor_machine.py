@@ -191,7 +191,8 @@ def _cache_of(facts):
                        f"numba's cache {facts['cache']} on {facts['host']} cannot be used: {facts['cache_problem']}; "
                              f"every start compiles anew", _OWN_CACHE)
     if facts["is_temporary"]:
-        kept = f"compiled kernels go to {facts['cache']}" if facts["cache"] else "every rank compiles anew at every start"
+        kept = f"compiled kernels go to {facts['cache']}" if facts["cache"] \
+            else "every rank compiles anew at every start"
         return Finding(WARN, f"neither the package nor ~/.cache on {facts['host']} can be written to: {kept}",
                        _OWN_CACHE)
     return None

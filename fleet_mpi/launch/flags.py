@@ -14,10 +14,13 @@ USAGE = """fleetrun --gpus 0,1 SCRIPT.py [ARGS...]                     one rank 
        fleetrun --server_num S --worker_num W SCRIPT.py [ARGS...]  the first S ranks serve
        fleetrun -np N SCRIPT.py [ARGS...]                          N ranks; the script gives them roles
        fleetrun ... -m MODULE [ARGS...]"""
-ABOUT = """Starts the ranks of a job with one command of the MPI that belongs to this Python, or with srun, keeps their logs and
+ABOUT = """\
+Starts the ranks of a job with one command of the MPI that belongs to this Python, or with srun, keeps their logs and
 ends with the code of the first rank that failed. SCRIPT.py may be written for paddle.fluid (1.x) or paddle (2.x).
-The same as python -m fleet_mpi.launch. Addresses are labels, except that hosts say where ranks run: no port is opened."""
-HINT = """On several hosts, the script, this Python and the folder of the logs must be at the same paths everywhere (a shared
+The same as python -m fleet_mpi.launch. Addresses are labels, except that hosts say where ranks run: no port is opened.\
+"""
+HINT = """\
+On several hosts, the script, this Python and the folder of the logs must be at the same paths everywhere (a shared
 file system): a rank writes its log where it runs. Within a Slurm job, hosts are those of the allocation."""
 
 

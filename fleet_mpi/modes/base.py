@@ -6,7 +6,8 @@ pieces, every whole push, every pull and every worker that leaves; ``late`` name
 for too long. Both know names and arrays, never a program.
 """
 
-from typing import Any, Callable, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 from fleet_mpi.modes.options import whole
 

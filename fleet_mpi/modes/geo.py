@@ -28,7 +28,8 @@ class GeoWorker:
             names = ", ".join(table.name for table in client.description.row_tables)
             raise UsageError(f"geo trains whole copies: place {names} as dense variables, not by rows")
         self.client = client
-        client.first_step_s = 0.0   # the servers add, and compile nothing; the first exchange may be long after the first step
+        # The servers add, and compile nothing; the first exchange may be long after the first step.
+        client.first_step_s = 0.0
         self.k_steps = options.whole("k_steps", k_steps, 1)
         self.share = 1.0 / options.whole("workers", workers, 1)
         self.steps = 0

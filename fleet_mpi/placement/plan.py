@@ -34,7 +34,9 @@ class Plan(NamedTuple):
     @property
     def imbalance(self):
         """The largest server's bytes over the mean of all: 1.0 is even, 2.0 makes every step wait twice as long."""
-        return max(load.size_bytes for load in self.loads) * len(self.loads) / self.size_bytes if self.size_bytes else 1.0
+        if not self.size_bytes:
+            return 1.0
+        return max(load.size_bytes for load in self.loads) * len(self.loads) / self.size_bytes
 
     @property
     def messages_per_step(self):

@@ -1,7 +1,7 @@
 """Memory that the ranks of one node share.
 
-A segment has no name that could stay behind: rank 0 opens it, the others reach it through rank 0's process. The order in
-which one rank's writes are seen by another is that of x86; elsewhere there is none.
+A segment has no name that could stay behind: rank 0 opens it, the others reach it through rank 0's process. The order
+in which one rank's writes are seen by another is that of x86; elsewhere there is none.
 """
 
 import mmap
@@ -16,9 +16,9 @@ PAGE = 4096
 
 
 def share(gather: Callable, index: int, nbytes: int, willing: bool = True) -> "mmap.mmap | None":
-    """Collective: a segment of ``nbytes``, whose first page is not the caller's; None, for all, where one of them cannot
-    or will not share: they are on several machines or in several containers, memory is short, or the processor is of
-    another kind. ``gather([array])`` gives every rank's list of arrays, by rank.
+    """Collective: a segment of ``nbytes``, whose first page is not the caller's; None, for all, where one of them
+    cannot or will not share: they are on several machines or in several containers, memory is short, or the processor
+    is of another kind. ``gather([array])`` gives every rank's list of arrays, by rank.
     """
     willing = willing and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
     invitation, file, memory = np.zeros(2, np.int64), None, None

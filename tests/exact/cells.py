@@ -4,7 +4,8 @@ A cell is built from scratch wherever it is trained: in one process, over loopba
 data of (worker, step), different for every pair, so that nothing but the right sum in the right order gives the bits.
 """
 
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import recurrent_cells

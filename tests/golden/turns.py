@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "modes"))
 
-from loop import LeastSquares, Loop  # noqa: E402
+from loop import LeastSquares, Loop
 
 _OPTIONS = {"geo": {"k_steps": 3}}
 _RULES = {"async": "adam", "delay_compensated": "momentum", "geo": "sgd"}

@@ -103,7 +103,7 @@ else:
     fleet.init_worker()
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fleet.startup_program)
-    for step in range(3):
+    for _ in range(3):
         guarded("step", train)
     if fleet.is_first_worker():
         last = until_whole("save", lambda number: fleet.save_persistables(exe, os.path.join(FOLDER, str(number))))

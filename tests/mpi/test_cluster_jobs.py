@@ -32,13 +32,15 @@ TOGETHER = """
     if role.is_worker():
         index = role.worker_index()
         assert metrics.acc(np.array([1.0 + index]), np.array([4.0])) == sum(range(1, workers + 1)) / (4 * workers)
-        assert metrics.max(np.array([index])).tolist() == [workers - 1] and metrics.min(np.array([index])).tolist() == [0]
+        assert metrics.max(np.array([index])).tolist() == [workers - 1]
+        assert metrics.min(np.array([index])).tolist() == [0]
         # The first worker has positives only, the others have negatives only: no worker alone has an area.
         counts = np.array([[0, 0, 4]]), np.array([[4, 0, 0]])
         assert metrics.auc(counts[0] * (index == 0), counts[1] * (index > 0)) == (1.0 if workers > 1 else 0.5)
         role.barrier_worker()
     role.barrier_all()
-    sys.stdout.write(f"{joined.role} {joined.index} {','.join(role.get_pserver_endpoints())}\\n")  # in one go: ranks mix
+    # In one go: ranks mix.
+    sys.stdout.write(f"{joined.role} {joined.index} {','.join(role.get_pserver_endpoints())}\\n")
     """
 
 FAILING = """

@@ -34,15 +34,15 @@ else:
     check_all_trainers_ready("unused", 0)
 
     me, scope = fleet.worker_index() + 1, fluid.global_scope()
-    for name, value in dict(stat_pos=[[0, me]], stat_neg=[[me, 1]], sqrerr=[4.0 * me], abserr=[2.0 * me], prob=[1.0 * me],
-                            q=[0.0], pos=[1.0 * me], total=[4.0 * me]).items():
+    for name, value in dict(stat_pos=[[0, me]], stat_neg=[[me, 1]], sqrerr=[4.0 * me], abserr=[2.0 * me],
+                            prob=[1.0 * me], q=[0.0], pos=[1.0 * me], total=[4.0 * me]).items():
         scope.var(name).get_tensor().set(np.array(value), None)
     util = FleetUtil(mode="transpiler")
     found = util.print_global_metrics(scope, "stat_pos", "stat_neg")
     print(json.dumps(dict(
         metrics=found, auc=util.get_global_auc(scope, "stat_pos", "stat_neg"), nodes=role._node_num(),
-        rank=role._get_rank(), size=role._get_size(), alone=role._is_non_distributed(), gathered=role._worker_gather(me),
-        everyone=role._all_gather(me, "worker"))))
+        rank=role._get_rank(), size=role._get_size(), alone=role._is_non_distributed(),
+        gathered=role._worker_gather(me), everyone=role._all_gather(me, "worker"))))
     util.pull_all_dense_params(scope, fleet.main_program)
     util.save_model("models", 20200101, 1)
     fleet.stop_worker()

@@ -77,7 +77,8 @@ def test_groups_of_one_job_have_their_own_arguments_and_environment():
 
 @pytest.mark.parametrize("failures, starts, code", ((0, 1, 0), (2, 3, 0), (3, 3, 213)))
 def test_a_mpirun_that_could_not_start_is_started_again_twice_at_most(failures, starts, code, monkeypatch, capsys):
-    endings = [(213, "", "The PMIx server's listener thread failed to start. We cannot\ncontinue.\n")] * failures + [(0, "", "")]
+    failure = (213, "", "The PMIx server's listener thread failed to start. We cannot\ncontinue.\n")
+    endings = [failure] * failures + [(0, "", "")]
     monkeypatch.setattr(jobs, "_run", lambda *_: endings.pop(0))
     ended = run_job(2, ["-c", "pass"])
     assert ended.code == code and capsys.readouterr().out.count("starting it again") == starts - 1

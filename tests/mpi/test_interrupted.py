@@ -33,7 +33,8 @@ def test_to_leave_in_the_middle_with_code_0_is_no_success(tmp_path, rank, place,
 
 def test_to_leave_in_a_step_lets_the_others_go_on(tmp_path):
     job, said = interrupted(2, "step", "exit", tmp_path)
-    assert job.code == 0 and not said and [IN_ORDER in rank.out for rank in job.ranks] == [True, True, False], job.story()
+    assert job.code == 0 and not said, job.story()
+    assert [IN_ORDER in rank.out for rank in job.ranks] == [True, True, False], job.story()
 
 
 def test_a_worker_that_goes_on_after_an_interruption_is_none_the_worse(tmp_path):

@@ -201,7 +201,8 @@ def shared_memory():
 def test_kill_9_of_the_launcher_ends_mpirun_and_all_ranks_and_leaves_nothing(script, tmp_path):
     mpirun()
     path = script("""
-        mapped = [line.split("/")[-1].strip() for line in open("/proc/self/maps") if "mpich_shm" in line or "sm_segment" in line]
+        mapped = [line.split("/")[-1].strip() for line in open("/proc/self/maps")
+                  if "mpich_shm" in line or "sm_segment" in line]
         told = world.gather([os.getpid(), *mapped])
         if world.rank == 0:
             print(os.environ["FLEET_MPI_LAUNCH_DIR"], *sum(told, []), flush=True)
@@ -228,7 +229,8 @@ def test_kill_9_of_the_launcher_ends_mpirun_and_all_ranks_and_leaves_nothing(scr
 
 def test_a_killed_job_leaves_no_segment(script, tmp_path):
     path = script("""
-        mapped = [line.split("/")[-1].strip() for line in open("/proc/self/maps") if "mpich_shm" in line or "sm_segment" in line]
+        mapped = [line.split("/")[-1].strip() for line in open("/proc/self/maps")
+                  if "mpich_shm" in line or "sm_segment" in line]
         if world.rank == 1:
             print(*mapped, flush=True)
             time.sleep(0.2)

@@ -32,8 +32,9 @@ def trained(name, rate, switches):
     with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
         x, y = paddle.static.data("x", [None, 4]), paddle.static.data("y", [None, 1])
         first = paddle.nn.initializer.Assign(np.array(START, "float32").reshape(4, 1))
+        half = paddle.nn.initializer.Constant(0.5)
         guess = paddle.static.nn.fc(x, 1, weight_attr=paddle.ParamAttr(name="w", initializer=first),
-                                    bias_attr=paddle.ParamAttr(name="b", initializer=paddle.nn.initializer.Constant(0.5)))
+                                    bias_attr=paddle.ParamAttr(name="b", initializer=half))
         loss = paddle.mean(paddle.nn.functional.square_error_cost(guess, y))
         strategy = fleet.DistributedStrategy()
         for key, value in switches.items():

@@ -9,7 +9,7 @@ import paddle
 import paddle.base as base
 import paddle.nn.functional as F
 from paddle.base import core
-from paddle.base.dygraph import to_variable  # noqa: F401
+from paddle.base.dygraph import to_variable
 from paddle.base.framework import default_main_program, default_startup_program
 from paddle.base.log_helper import get_logger
 from paddle.distributed.fleet.utils import LocalFS

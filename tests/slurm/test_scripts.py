@@ -120,7 +120,8 @@ def test_ranks_that_srun_starts_as_singletons_refuse_to_train_alone(slurm, tmp_p
     ended = run_job(None, ["-m", "fleet_mpi.examples.fit_a_line"], via="command", env=slurm.environ, cwd=tmp_path,
                     python=("srun", "--mpi=none", "--ntasks=2", slurm.environ["PYTHON"]))
     assert ended.code == 3, ended.story()
-    assert "2 processes were started together (SLURM_STEP_NUM_TASKS), but MPI sees a world of 1" in ended.err, ended.story()
+    said = "2 processes were started together (SLURM_STEP_NUM_TASKS), but MPI sees a world of 1"
+    assert said in ended.err, ended.story()
 
 
 def test_a_rank_of_srun_that_is_stopped_is_named(slurm, tmp_path):
@@ -134,4 +135,5 @@ def test_a_rank_of_srun_that_is_stopped_is_named(slurm, tmp_path):
                     cwd=tmp_path,
                     python=("srun", "--mpi=pmi2", "--ntasks=3", "--nodes=1", slurm.environ["PYTHON"]))
     assert ended.code == 5, ended.story()
-    assert "rank 1 (worker 1, host " in ended.err and "Stalled: this process was stopped by a signal" in ended.err, ended.story()
+    assert "rank 1 (worker 1, host " in ended.err, ended.story()
+    assert "Stalled: this process was stopped by a signal" in ended.err, ended.story()

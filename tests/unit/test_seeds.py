@@ -78,7 +78,8 @@ def test_seed_001_trains_wide_and_deep_until_the_data_end(tmp_path):
             draw = random.Random(0)
             def samples():
                 for _ in range(20):
-                    yield ([draw.randrange(10 ** 10) for _ in range(3)], [draw.randrange(10 ** 10)], [draw.randrange(2)])
+                    yield ([draw.randrange(10 ** 10) for _ in range(3)], [draw.randrange(10 ** 10)],
+                           [draw.randrange(2)])
             return samples
         """)
     assert succeeded(ended)

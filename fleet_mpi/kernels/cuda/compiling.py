@@ -82,11 +82,11 @@ def launch(text, name, size, first, *arguments):
             (blocks,), (THREADS,), (first, *arguments, np.int64(size)))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _function(xp, text, name, dtype):
     return _module(xp, text, dtype).get_function(name)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _module(xp, text, dtype):
     return xp.RawModule(code=complete(text, dtype), options=OPTIONS)

@@ -18,7 +18,7 @@ _WHY = "no folder for compiled kernels can be written to (NUMBA_CACHE_DIR, the p
 _CURE = "export NUMBA_CACHE_DIR=FOLDER chooses another"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def temporary_folder():
     """The path of the folder, or None where nothing can be written at all; in one line of each machine."""
     path, what = _choose()

@@ -172,7 +172,7 @@ def checked(run, call):
     def run_and_check():
         run()
         for slot, names in call.op.outputs.items():
-            for index, name in enumerate(names):
+            for name in names:
                 value = call.frame.values.get(name)
                 value = getattr(value, "values", value)
                 if value is not None and getattr(value, "dtype", np.dtype(int)).kind == "f":

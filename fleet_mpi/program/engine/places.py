@@ -73,7 +73,7 @@ class CUDAPlace(Place):
                                      f"FLAGS_selected_gpus and --gpus count those that CUDA_VISIBLE_DEVICES leaves")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def why_no_gpu():
     """Why no GPU can be used, as words; None where one can."""
     try:

@@ -14,7 +14,7 @@ def job_seed():
     return settings.get("FLEET_MPI_SEED") or _fresh_seed()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _fresh_seed():
     return int.from_bytes(os.urandom(7), "little") + 1
 

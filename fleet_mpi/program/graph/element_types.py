@@ -8,9 +8,9 @@ from fleet_mpi.errors import ProgramError
 _WORDS = {"f": "floating-point numbers", "iu": "whole numbers"}
 
 # Functions of one variable; abs and square take whole numbers too.
-_ACTIVATIONS = """acos asin atan brelu ceil cos cosh elu erf floor gelu hard_shrink hard_sigmoid hard_swish leaky_relu log log_softmax
-    logsigmoid prelu reciprocal relu relu6 round rsqrt selu sigmoid sin sinh soft_relu softmax softplus softshrink softsign sqrt
-    stanh swish tanh tanh_shrink thresholded_relu""".split()
+_ACTIVATIONS = """acos asin atan brelu ceil cos cosh elu erf floor gelu hard_shrink hard_sigmoid hard_swish leaky_relu
+    log log_softmax logsigmoid prelu reciprocal relu relu6 round rsqrt selu sigmoid sin sinh soft_relu softmax softplus
+    softshrink softsign sqrt stanh swish tanh tanh_shrink thresholded_relu""".split()
 _X = """cross_entropy cross_entropy2 dropout group_norm instance_norm layer_norm batch_norm matmul mean mul pool2d
     pool3d sigmoid_cross_entropy_with_logits""".split()
 

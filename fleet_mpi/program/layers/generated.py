@@ -27,7 +27,8 @@ def generate_layer_fn(op_type):
         helper.append_op(op_type, inputs, outputs, kwargs)
         return helper.append_activation(outputs[next(iter(known.outputs))][0])
     layer.__name__ = layer.__qualname__ = op_type
-    layer.__doc__ = f"One op {op_type}: inputs {', '.join(slots) or 'none'}; attributes {', '.join(known.attrs) or 'none'}."
+    layer.__doc__ = f"One op {op_type}: inputs {', '.join(slots) or 'none'}; " \
+                    f"attributes {', '.join(known.attrs) or 'none'}."
     return layer
 
 

@@ -152,8 +152,8 @@ class Layer:
             if found is None:
                 notices.log().warning("%s: the state given has no %r: its value stays", self._full_name, name)
             elif found != tuple(var.shape):
-                notices.log().warning("%s: %r is %s in the state given, expected %s: its value stays", self._full_name, name,
-                                      list(found), list(var.shape))
+                notices.log().warning("%s: %r is %s in the state given, expected %s: its value stays",
+                                      self._full_name, name, list(found), list(var.shape))
             else:
                 _tensor(var).set(state_dict[name])
 

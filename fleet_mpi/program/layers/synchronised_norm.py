@@ -21,7 +21,8 @@ class SyncBatchNorm(_BatchNormBase):
     def convert_sync_batchnorm(cls, layer):
         """The layer with every batch norm below it turned into one of this class, parameters and all."""
         if isinstance(layer, _BatchNormBase):
-            layer.__class__ = cls if type(layer).forward is _BatchNormBase.forward else _with_activation(cls, type(layer))
+            activates = type(layer).forward is not _BatchNormBase.forward
+            layer.__class__ = _with_activation(cls, type(layer)) if activates else cls
             return layer
         for one in layer.children():
             cls.convert_sync_batchnorm(one)

@@ -132,9 +132,8 @@ def cuts(axis, rank, sizes):
 def copies(xp, pairs):
     """One call that copies each source into its target; a missing source is zeros."""
     pairs = [(target, source) for target, source in pairs if target is not None]
-    for target, source in pairs:
-        if source is None:
-            return lambda: _copy_or_clear(xp, pairs)
+    if any(source is None for _, source in pairs):
+        return lambda: _copy_or_clear(xp, pairs)
     copyto = xp.copyto
 
     def run():

@@ -92,7 +92,8 @@ class MeanIou:
 
     def run(k):
         """Three counts; classes that do not occur do not count in the mean."""
-        guesses, labels, classes, xp = k["Predictions"].reshape(-1), k["Labels"].reshape(-1), k.attr("num_classes"), k.xp
+        guesses, labels = k["Predictions"].reshape(-1), k["Labels"].reshape(-1)
+        classes, xp = k.attr("num_classes"), k.xp
         out, wrong, correct = k["OutMeanIou"], k["OutWrong"], k["OutCorrect"]
 
         def run():

@@ -20,7 +20,8 @@ class Spans:
         meta = forward_meta(k, slot) if of_forward else k.meta(slot)
         if self.is_padded:
             self.count, self.longest = meta.shape[:2]
-            self.begins, self.ends = k.xp.arange(self.count, dtype="int64") * self.longest, k.keep((self.count,), np.int64)
+            self.begins = k.xp.arange(self.count, dtype="int64") * self.longest
+            self.ends = k.keep((self.count,), np.int64)
             self.lengths = k[lengths].reshape(-1)
         else:
             level = meta.lod[-1] if of_forward else last_level(k, slot)

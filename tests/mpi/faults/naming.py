@@ -9,7 +9,8 @@ from typing import NamedTuple
 _SENTENCE = re.compile(r"^\s*fleet_mpi: (?=.*\brank \d)(.*)$", re.M)
 _SPEAKER = re.compile(r"rank (\d+) \([^)]*\): ")
 _RANK = re.compile(r"\brank (\d+)\b")
-_HEADING = re.compile(r" fails; (the last words in|its log is) ")  # a sentence of that rank, which may blame another, follows
+# A sentence of that rank, which may blame another, follows.
+_HEADING = re.compile(r" fails; (the last words in|its log is) ")
 _BY_MPIRUN = re.compile(r"process rank (\d+) with PID|Process name: \[.*?,(\d+)\]|\bRANK (\d+) PID")
 
 RIGHT, NOBODY, SEVERAL, WRONG = "right", "nobody", "several", "wrong"

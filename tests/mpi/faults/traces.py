@@ -90,7 +90,9 @@ def _command_of(number, folder):
     """The command line of a process of the job; "" for others, and for those that have ended."""
     if f"{MARK}={folder}" not in _read(number, "environ").split("\0"):
         return ""
-    return "" if _field(number, "status", "State:").startswith("Z") else _read(number, "cmdline").replace("\0", " ").strip()
+    if _field(number, "status", "State:").startswith("Z"):
+        return ""
+    return _read(number, "cmdline").replace("\0", " ").strip()
 
 
 def _field(number, name, key):

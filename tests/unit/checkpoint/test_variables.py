@@ -50,7 +50,8 @@ def test_what_is_saved_comes_back_to_the_bit(model, tmp_path, filename):
 def test_one_file_per_variable_and_one_file_in_name_order(model, tmp_path):
     program, _ = model
     save_params(None, str(tmp_path / "each"), program)
-    assert sorted(name for name in os.listdir(tmp_path / "each") if name != manifest.NAME) == ["one.b_0", "one.w_0", "two.b_0", "two.w_0"]
+    names = sorted(name for name in os.listdir(tmp_path / "each") if name != manifest.NAME)
+    assert names == ["one.b_0", "one.w_0", "two.b_0", "two.w_0"]
     save_params(None, str(tmp_path), program, "all")
     parts = b"".join((tmp_path / "each" / name).read_bytes() for name in sorted(values(program)))
     assert (tmp_path / "all").read_bytes() == parts

@@ -84,7 +84,8 @@ loader = DataLoader(Rows(3), batch_size=2, num_workers=3)
 print("same", shown(loader) == shown(loader) == alone, loader._pools[0].workers[0].process.args[1:3])
 loader.dataset = Rows(4)
 print("anew", shown(loader) == shown(DataLoader(Rows(4), batch_size=2)))
-for early in loader:
+for batch in loader:
+    early = batch
     break
 print("after a break", shown(loader)[0] == shown([early])[0], len(loader._pools))
 print("streams",

@@ -145,4 +145,5 @@ def test_the_switches_that_apply_are_told_by_the_originals_names(fleet, loss):
 def test_a_debugging_run_is_noted(fleet):
     strategy = DistributedStrategy()
     strategy.set_debug_opt({"dump_fields": ["a"], "dump_param": ["b"], "other": 1})
-    assert strategy.trainer_desc_configs["dump_fields"] == ["a"] and strategy.trainer_desc_configs["dump_param"] == ["b"]
+    assert strategy.trainer_desc_configs["dump_fields"] == ["a"]
+    assert strategy.trainer_desc_configs["dump_param"] == ["b"]

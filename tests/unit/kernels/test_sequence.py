@@ -64,7 +64,8 @@ def max_grad_case(lengths):
     def make(rng):
         index = np.array([rng.integers(begin, end, WIDTH) if end > begin else np.full(WIDTH, -1)
                           for begin, end in zip(offsets_of(lengths), offsets_of(lengths)[1:])], np.int32)
-        return normal(rng, len(lengths), WIDTH), index.reshape(-1, WIDTH), offsets_of(lengths), unset(sum(lengths), WIDTH)
+        return (normal(rng, len(lengths), WIDTH), index.reshape(-1, WIDTH), offsets_of(lengths),
+                unset(sum(lengths), WIDTH))
     return make
 
 

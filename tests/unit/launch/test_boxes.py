@@ -4,11 +4,13 @@ import pytest
 
 from fleet_mpi.launch.boxes import Boxes
 
-OPEN_MPI = b"-" * 74 + b"\nprterun detected that one or more processes exited with non-zero status,\n\n   Exit code:    7\n" \
+OPEN_MPI = b"-" * 74 \
+    + b"\nprterun detected that one or more processes exited with non-zero status,\n\n   Exit code:    7\n" \
     + b"-" * 74 + b"\n"
-MPICH = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   EXIT CODE: 9\n" + b"=" * 83 \
-    + b"\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\nThis typically refers to a problem with " \
-    b"your application.\nPlease see the FAQ page for debugging suggestions\n"
+MPICH = b"\n" + b"=" * 83 \
+    + b"\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   EXIT CODE: 9\n" + b"=" * 83 \
+    + b"\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\nThis typically refers to a problem " \
+    b"with your application.\nPlease see the FAQ page for debugging suggestions\n"
 LINES = b"[mpiexec@vm] ui_cmd_cb (pmiserv_pmci.c:51): Launch proxy failed.\n" \
     b"[vm:10103] PMIX ERROR: PMIX_ERR_UNREACH in file ptl_base_connection_hdlr.c at line 121\n"
 TABLE = b"-" * 60 + b"\nname  loss\n" + b"-" * 60 + b"\n" + b"=" * 60 + b"\nw 0.5\n"

@@ -72,7 +72,7 @@ def test_a_reader_that_sees_half_a_file_is_told(tmp_path, monkeypatch):
 
 def test_every_step_sees_something_here(monkeypatch):
     seen = {}
-    for name, look in doctor_facts.steps({"PATH": "", "OMP_NUM_THREADS": "3"}, alone=True):
+    for _, look in doctor_facts.steps({"PATH": "", "OMP_NUM_THREADS": "3"}, alone=True):
         seen.update(look())
     assert seen["cores"] == sorted(os.sched_getaffinity(0)) and seen["limits"] == {"OMP_NUM_THREADS": "3"}
     assert seen["versions"]["Python"] == ".".join(map(str, sys.version_info[:3]))

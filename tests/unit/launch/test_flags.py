@@ -7,9 +7,9 @@ from fleet_mpi.launch import flags
 
 # Those of the launchers of 1.6 to 2.6.
 ORIGINAL = """cluster_node_ips node_ip start_port print_config endpoints worker_num server_num log_dir use_paddlecloud
-started_port selected_gpus log_level nproc_per_node gpus ips servers workers heter_workers heter_worker_num http_port master
-rank log_overwrite sort_ip enable_gpu_log nnodes run_mode job_id devices xpus npus host auto_parallel_config auto_tuner_json
-legacy trainers trainer_num gloo_port with_gloo max_restart elastic_level elastic_timeout""".split()
+started_port selected_gpus log_level nproc_per_node gpus ips servers workers heter_workers heter_worker_num http_port
+master rank log_overwrite sort_ip enable_gpu_log nnodes run_mode job_id devices xpus npus host auto_parallel_config
+auto_tuner_json legacy trainers trainer_num gloo_port with_gloo max_restart elastic_level elastic_timeout""".split()
 
 
 def test_every_flag_of_the_original_is_in_the_table_and_in_the_help(capsys):

@@ -22,7 +22,8 @@ def test_jobs_at_the_same_time_get_folders_of_their_own_and_later_ones_the_first
 
 def test_the_folder_of_a_job_that_was_killed_is_free(tmp_path):
     asked = str(tmp_path / "log")
-    program = f"from fleet_mpi.launch.log_folder import claim; claim({asked!r}, True); import os; os.kill(os.getpid(), 9)"
+    program = f"import os; from fleet_mpi.launch.log_folder import claim; claim({asked!r}, True); " \
+              f"os.kill(os.getpid(), 9)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == -9 and os.path.isdir(asked)
     assert claim(asked, True).path == asked
 

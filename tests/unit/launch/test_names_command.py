@@ -95,7 +95,8 @@ def test_an_installed_paddle_comes_first_wherever_the_names_are(environment):
     first = {"PYTHONPATH": on_path.FOLDER}  # as a user's site folder is before the system's
     for variables in ({}, first):
         assert environment.run("-c", WHERE, **variables) == (0, "paddle\n", "")
-    assert environment.run("-c", "import paddle.below, sys; print('fleet_mpi' in sys.modules)", **first) == (0, "False\n", "")
+    asked = "import paddle.below, sys; print('fleet_mpi' in sys.modules)"
+    assert environment.run("-c", asked, **first) == (0, "False\n", "")
     code, said, _ = environment.run("-m", "fleet_mpi", "names", "status")
     assert code == 1 and said.endswith(f"import paddle finds the paddle that is installed, {environment.site}/paddle/"
                                        "__init__.py\n")

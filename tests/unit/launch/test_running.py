@@ -49,7 +49,8 @@ def test_a_signal_to_the_launcher_ends_the_job(number, job, said):
 
 def test_output_is_shown_and_mpiruns_own_words_are_kept(capfd):
     box = "-" * 74 + "\nprterun detected that one or more processes exited\n" + "-" * 74 + "\n"
-    program = "import sys; print('mine'); sys.stderr.write(sys.argv[1] + 'fleet_mpi: rank 1 on h ended\\n'); sys.exit(7)"
+    program = "import sys; print('mine'); sys.stderr.write(sys.argv[1] + 'fleet_mpi: rank 1 on h ended\\n'); " \
+              "sys.exit(7)"
     ending = run([sys.executable, "-c", program, box], dict(os.environ))
     assert ending == (7, None, box, True) and not ending.has_not_begun
     assert tuple(capfd.readouterr()) == ("mine\n", "fleet_mpi: rank 1 on h ended\n")

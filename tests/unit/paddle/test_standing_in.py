@@ -62,7 +62,7 @@ def test_the_data_folder_that_a_script_assigns_is_the_one_that_is_read(stood_in,
 def test_an_unknown_module_says_the_nearest(stood_in):
     with pytest.raises(ModuleNotFoundError,
                        match="stands for 'paddle.fluid.layrs' .or not yet.; did you mean 'layers'"):
-        import paddle.fluid.layrs  # noqa: F401
+        import paddle.fluid.layrs
     with pytest.raises(ModuleNotFoundError, match="stands for 'paddle.quantum'"):
         import paddle.quantum  # noqa: F401
 

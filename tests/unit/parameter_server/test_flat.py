@@ -51,7 +51,7 @@ def test_variables_lie_apart_each_on_a_cache_line(variables):
     for number, view in enumerate(layout.views(flat).values()):
         assert (view == number + 1).all()
     covered = np.zeros(layout.nbytes, bool)
-    for start, stop, dtype in layout.ranges:
+    for start, stop, _ in layout.ranges:
         covered[start:stop] = True
     assert all(covered[start:start + view.nbytes].all()
                for start, view in zip(layout.starts.values(), layout.views(flat).values()))

@@ -80,11 +80,11 @@ def test_every_block_is_filled_and_scratch_is_no_larger_than_one(size):
 def test_the_output_is_scratch_too_where_it_lies_apart():
     x = np.ones(4)
     apart, within = Bench(), Bench()
-    formula = lambda x: (x + 1) * (x + 2)  # noqa: E731
+    formula = lambda x: (x + 1) * (x + 2)
     f.bind(apart, formula, [x], np.empty(4))
     f.bind(within, formula, [x], x)
     assert (len(apart.taken), len(within.taken)) == (1, 1)
-    chain = lambda x: f.exp(-x) * x  # noqa: E731
+    chain = lambda x: f.exp(-x) * x
     apart, within = Bench(), Bench()
     f.bind(apart, chain, [x], np.empty(4))
     f.bind(within, chain, [x], x)

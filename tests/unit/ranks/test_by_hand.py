@@ -38,7 +38,8 @@ def test_every_process_of_the_description_is_told_who_it_is():
         ("10.0.0.1", "6174"), ("10.0.0.2", "6175")]
     assert [variables["PADDLE_TRAINER_ID"] for variables in told[2:]] == ["0", "1"]
     for variables in told:
-        assert variables["PADDLE_TRAINERS_NUM"] == "2" and variables["PADDLE_PSERVERS_IP_PORT_LIST"] == ",".join(SERVERS)
+        assert variables["PADDLE_TRAINERS_NUM"] == "2"
+        assert variables["PADDLE_PSERVERS_IP_PORT_LIST"] == ",".join(SERVERS)
         assert "HOME" not in variables and "TRAINER_SECRET" not in variables
 
 

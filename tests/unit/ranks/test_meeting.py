@@ -100,7 +100,8 @@ def test_different_calls_are_told_apart_on_all_ranks_but_said_by_the_first_only(
     results = on_ranks(2, body)
     for result in results:
         assert isinstance(result, UsageError)
-        assert "rank 0 calls all_reduce sum of float32 [3] while rank 1 calls all_reduce sum of float32 [2, 3]" in str(result)
+        assert "rank 0 calls all_reduce sum of float32 [3] while " \
+               "rank 1 calls all_reduce sum of float32 [2, 3]" in str(result)
     assert [result.told_elsewhere for result in results] == [False, True]
 
 
@@ -118,7 +119,8 @@ def test_what_would_have_to_be_pickled_is_refused(value):
 
 
 def test_bytes_that_say_pickle_are_not_executed():
-    hostile = b"N" + b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n"
+    hostile = b"N" + b"\x93NUMPY\x01\x00v\x00" \
+        + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n"
     with pytest.raises(ValueError, match="allow_pickle=False"):
         meeting.unpack(hostile + b"cos\nsystem\n(S'false'\ntR.")
 

@@ -43,7 +43,8 @@ def test_the_stand_in_is_cut_at_1600_and_its_mood_can_be_counted(data_home, capf
     assert (len(train), len(test)) == (1600, 400) and [label for _, label in test[:4]] == [0, 1, 0, 1]
 
     def counts(samples):
-        return np.stack([np.bincount(ids, minlength=count) for ids, _ in samples]), np.array([one for _, one in samples])
+        return (np.stack([np.bincount(ids, minlength=count) for ids, _ in samples]),
+                np.array([one for _, one in samples]))
     x, mood = counts(train)
     score = np.log((x[mood == 1].sum(0) + 1) / (x[mood == 0].sum(0) + 1))
     x, mood = counts(test)

@@ -124,7 +124,8 @@ def best_sentences(feed, row, beam, steps):
 
 def test_a_beam_that_is_wide_enough_finds_the_best_sentences():
     beam, steps = WORDS ** 2, 3
-    table, h, out = fed("table", [WORDS, WIDTH], "float32"), fed("h", [-1, WIDTH], "float32"), fed("out", [WIDTH, WORDS], "float32")
+    table, h = fed("table", [WORDS, WIDTH], "float32"), fed("h", [-1, WIDTH], "float32")
+    out = fed("out", [WIDTH, WORDS], "float32")
     decoder = BeamSearchDecoder(Plain("float32"), start_token=0, end_token=END, beam_size=beam,
                                 embedding_fn=lambda ids: embedding(ids, table), output_fn=lambda x: matmul(x, out))
     ids, states = decoding.dynamic_decode(decoder, inits=h, max_step_num=steps - 1)

@@ -86,7 +86,8 @@ def test_sizes_and_borders():
         image_classes.Upsample(scale_factor=2)(x): IMAGES.repeat(2, 2).repeat(2, 3),
         image_classes.UpsamplingNearest2D(scale_factor=[2, 2])(x): IMAGES.repeat(2, 2).repeat(2, 3),
         image_classes.UpsamplingBilinear2D([6, 4])(x): IMAGES,
-        image_classes.PixelShuffle(2)(x): IMAGES.reshape(2, 1, 2, 2, 6, 4).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 12, 8),
+        image_classes.PixelShuffle(2)(x):
+            IMAGES.reshape(2, 1, 2, 2, 6, 4).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 12, 8),
         image_classes.Pad2D([1, 2, 3, 0], value=5.0)(x): np.pad(IMAGES, ((0, 0), (0, 0), (3, 0), (1, 2)),
                                                                 constant_values=5),
         image_classes.Pad2D(1, "reflect")(x): np.pad(IMAGES, ((0, 0), (0, 0), (1, 1), (1, 1)), "reflect"),

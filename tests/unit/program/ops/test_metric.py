@@ -71,7 +71,8 @@ def overlaps(inputs, attrs):
     guess, label = inputs["Predictions"].ravel(), inputs["Labels"].ravel()
     both = [((guess == c) & (label == c)).sum() for c in range(attrs["num_classes"])]
     one = [((guess == c) ^ (label == c)).sum() for c in range(attrs["num_classes"])]
-    correct, wrong = np.array(both) + sum(inputs.get("InCorrects", [0])), np.array(one) + sum(inputs.get("InWrongs", [0]))
+    correct = np.array(both) + sum(inputs.get("InCorrects", [0]))
+    wrong = np.array(one) + sum(inputs.get("InWrongs", [0]))
     shares = [c / (c + w) for c, w in zip(correct, wrong) if c + w]
     return {"OutMeanIou": np.array([np.mean(shares) if shares else 0.0]), "OutWrong": wrong, "OutCorrect": correct}
 

@@ -69,7 +69,7 @@ def running(inputs, attrs):
 
 def cosines(inputs, attrs):
     x, y = inputs["X"], inputs["Y"]
-    length = lambda row: math.sqrt(sum(one ** 2 for one in row.flat))  # noqa: E731
+    length = lambda row: math.sqrt(sum(one ** 2 for one in row.flat))
     rows = [(one, y[i if len(y) > 1 else 0]) for i, one in enumerate(x)]
     return {"Out": np.array([[(one * other).sum() / length(one) / length(other)] for one, other in rows]),
             "XNorm": np.array([[length(one)] for one in x]), "YNorm": np.array([[length(one)] for one in y])}
@@ -98,7 +98,8 @@ CASES += [case("clip", {"min": -0.41, "max": 0.52}, each(lambda x, a: min(max(x,
           for shape in [(7,), (2, 3)]]
 CASES += [Case("clip", {"X": np.array([-3, 0, 4, 9], kind)}, {"min": low, "max": high}, {"Out": np.array(want, kind)},
                note=f"{kind} {low} {high}")
-          for kind in ("int32", "int64") for low, high, want in [(1.0, 5.7, [1, 1, 4, 5]), (-3e38, 3e38, [-3, 0, 4, 9])]]
+          for kind in ("int32", "int64")
+          for low, high, want in [(1.0, 5.7, [1, 1, 4, 5]), (-3e38, 3e38, [-3, 0, 4, 9])]]
 CASES += [case("norm", {"axis": axis, "epsilon": epsilon}, normalised, *shape)
           for shape, axis, epsilon in [((3,), 0, 1e-10), ((2, 3), 1, 0.5), ((2, 3, 2), 1, 1e-12), ((2, 3), -2, 1e-3)]]
 CASES += [case("p_norm", attrs, p_norm, *shape) for shape, attrs in [
