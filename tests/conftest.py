@@ -6,9 +6,9 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from building import from_scratch
 
 from fleet_mpi import notices
+from tests.unit.program.building import from_scratch
 
 # Programs without a seed of their own, here and in the processes that tests start, draw the same at every run of
 # the suite: a failure can be repeated. Another value may be set in the environment.

@@ -7,14 +7,14 @@ order; then the program's own update ops run once. Nothing of placement, wire, s
 import hashlib
 
 import numpy as np
-from building import from_scratch
-from cells import built, feed_of
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.program.graph.types import Role
 from fleet_mpi.update_rules import merge
+from tests.exact.cells import built, feed_of
+from tests.unit.program.building import from_scratch
 
 UPDATES = Role.Optimize | Role.LRSched
 

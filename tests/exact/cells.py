@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import recurrent_cells
 
 import fleet_mpi.fluid as fluid
 from fleet_mpi import paddle
+from tests.exact import recurrent_cells
 
 STEPS = 3
 layers, optimizer, clip = fluid.layers, fluid.optimizer, fluid.clip

@@ -6,13 +6,12 @@ themselves: numbers, random streams, communicators and the goodbye come from the
 
 import sys
 
-from averaging import digest
-from cells import CELLS, built, feed_of
-
 import fleet_mpi.fluid as fluid
 from fleet_mpi.fluid.incubate.fleet.collective import DistributedStrategy, fleet as fleet1
 from fleet_mpi.paddle.distributed import fleet as fleet2
 from fleet_mpi.ranks import cluster
+from tests.exact.averaging import digest
+from tests.exact.cells import CELLS, built, feed_of
 
 
 def train(cell, main, startup, loss, persistable, trained, scheduler=None):

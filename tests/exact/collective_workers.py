@@ -8,7 +8,6 @@ strategy's formula says.
 from typing import NamedTuple
 
 import numpy as np
-from threads_as_workers import as_workers
 
 from fleet_mpi.fleet.application import applied
 from fleet_mpi.fleet.collective_job import options_of, rewrite_for
@@ -22,6 +21,7 @@ from fleet_mpi.program.graph.unique_name import guard
 from fleet_mpi.runtime.collective_sessions import connect
 from fleet_mpi.transpile import collective
 from fleet_mpi.wire.loopback import Network
+from tests.exact.threads_as_workers import as_workers
 
 
 class Job(NamedTuple):

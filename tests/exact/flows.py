@@ -6,9 +6,6 @@ Unlike in spread.py the ranks join by themselves: roles, numbers of random strea
 import sys
 
 import numpy as np
-from averaging import digest
-from cells import CELLS, built, feed_of
-from spread import state_of
 
 import fleet_mpi.fluid as fluid
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as fleet1
@@ -16,6 +13,9 @@ from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler.distr
 from fleet_mpi.paddle.distributed import fleet as fleet2
 from fleet_mpi.ranks import cluster
 from fleet_mpi.runtime import sessions
+from tests.exact.averaging import digest
+from tests.exact.cells import CELLS, built, feed_of
+from tests.exact.spread import state_of
 
 
 def train(cell, made, main):

@@ -2,15 +2,14 @@
 
 import threading
 
-from building import from_scratch
-from cells import built, feed_of
-
 import fleet_mpi.fluid as fluid
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import sessions
 from fleet_mpi.wire.loopback import Loopback, Network
+from tests.exact.cells import built, feed_of
+from tests.unit.program.building import from_scratch
 
 
 class Spread:

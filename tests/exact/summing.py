@@ -6,10 +6,10 @@ own update ops run once. Nothing of the collective part is used.
 """
 
 import numpy as np
-from averaging import Averaging
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.graph.types import Role
+from tests.exact.averaging import Averaging
 
 
 class Summing(Averaging):

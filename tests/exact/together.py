@@ -1,14 +1,13 @@
 """A cell trained by workers without servers, over loopback or MPI: the training, and what a worker keeps in the end."""
 
-from building import from_scratch
-from cells import built, feed_of
-from threads_as_workers import as_workers
-
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import collective_sessions as collective_session
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite
 from fleet_mpi.wire.loopback import Network
+from tests.exact.cells import built, feed_of
+from tests.exact.threads_as_workers import as_workers
+from tests.unit.program.building import from_scratch
 
 
 class Together:

@@ -6,11 +6,8 @@ Uses the loop of tests/unit/modes, and with it this commit's own classes: each c
 import hashlib
 import random
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "modes"))
-
-from loop import LeastSquares, Loop
+from tests.unit.modes.loop import LeastSquares, Loop
 
 _OPTIONS = {"geo": {"k_steps": 3}}
 _RULES = {"async": "adam", "delay_compensated": "momentum", "geo": "sgd"}

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from jobs import run_job
+
+from tests.mpi.jobs import run_job
 
 STEPS = Path(__file__).parents[1] / "slurm" / "steps.py"
 SEED = {"FLEET_MPI_SEED": "11"}

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 def pytest_configure(config):
     """In a rank (``--with-mpi``), tests run in step with those of the other ranks."""
     if config.getoption("--with-mpi", default=False):
-        import in_step
+        from tests.mpi import in_step
         config.pluginmanager.register(in_step)
 
 

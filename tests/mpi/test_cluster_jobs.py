@@ -7,7 +7,8 @@ import sys
 import textwrap
 
 import pytest
-from jobs import clean_environment, run_job
+
+from tests.mpi.jobs import clean_environment, run_job
 
 TOGETHER = """
     import sys

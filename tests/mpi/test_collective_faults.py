@@ -6,7 +6,8 @@ Every cell is a job of ``faults/script.py`` on three ranks with a deadline that 
 import socket
 
 import pytest
-from test_faults import ENDLESS, FAILED, IN_ORDER, LEFT, SOON, faulty as served
+
+from tests.mpi.test_faults import ENDLESS, FAILED, IN_ORDER, LEFT, SOON, faulty as served
 
 HOST = socket.gethostname()
 

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from jobs import run_job
+
+from tests.mpi.jobs import run_job
 
 SCRIPT = """
 import hashlib, os, sys

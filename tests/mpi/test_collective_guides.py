@@ -7,8 +7,9 @@ import re
 import textwrap
 
 import pytest
-from guides import are_here, listings
-from jobs import ROOT, run_job
+
+from tests.mpi.guides import are_here, listings
+from tests.mpi.jobs import ROOT, run_job
 
 # ---------------------------------------------------------------------- 003: ResNet-50 by fleetrun
 

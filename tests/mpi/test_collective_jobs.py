@@ -1,24 +1,23 @@
 """Whole jobs without servers: the bits of one process, and what scripts do around training."""
 
-import os
 import re
 import textwrap
 
 import pytest
-from averaging import digest
-from cells import CELLS
-from jobs import ROOT, run_job
-from summing import summed
+
+from tests.exact.averaging import digest
+from tests.exact.cells import CELLS
+from tests.exact.summing import summed
+from tests.mpi.jobs import ROOT, run_job
 
 SCRIPT = str(ROOT / "tests" / "exact" / "collective_flows.py")
-PATHS = os.pathsep.join(str(ROOT / path) for path in ("", "tests/exact", "tests/unit/program"))
 
 
 @pytest.mark.parametrize("flow, cell, ranks", (
     ("fleet 2.x", "batch norm, dropout, lamb", 3), ("fleet 1.x", "rows, clip by global norm", 2),
     ("nccl2", "schedule 2.x warm-up", 4)))
 def test_a_script_gives_the_bits_of_one_process(flow, cell, ranks):
-    ended = run_job(ranks, [SCRIPT, flow, cell], env={"PYTHONPATH": PATHS}, timeout=100)
+    ended = run_job(ranks, [SCRIPT, flow, cell], timeout=100)
     assert ended.code == 0, ended.story()
     found, = re.findall(r"^state (\w+)$", ended.out, re.M)
     assert found == digest(summed(CELLS[cell], ranks)), ended.story()

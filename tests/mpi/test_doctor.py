@@ -3,7 +3,7 @@
 import json
 import os
 
-from jobs import run_job
+from tests.mpi.jobs import run_job
 
 COMMAND = ["-m", "fleet_mpi", "doctor", "--json"]
 SINGLETON = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2"}

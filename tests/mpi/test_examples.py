@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
-from jobs import clean_environment, run_job
 
 from fleet_mpi.examples import training
+from tests.mpi.jobs import clean_environment, run_job
 
 # Ranks take a second to start, so one job runs many trainings, each in programs and a scope of its own.
 ONE_AFTER_THE_OTHER = """

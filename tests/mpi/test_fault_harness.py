@@ -7,9 +7,10 @@ import sys
 import time
 
 import pytest
-from faults import naming, report, run, traces
-from faults.expected import expected
-from faults.trial import AXES, COLLECTIVE, Trial, draw, makes_sense
+
+from tests.mpi.faults import naming, report, run, traces
+from tests.mpi.faults.expected import expected
+from tests.mpi.faults.trial import AXES, COLLECTIVE, Trial, draw, makes_sense
 
 KILLED = Trial(0, "kill", "last worker", "step", "sync", "fleetrun -np", 1, 2, 7)
 

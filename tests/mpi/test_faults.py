@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from faults.run import SCRIPT, told
-from faults.trial import SERVED
-from jobs import Finished, clean_environment, run_job
+
+from tests.mpi.faults.run import SCRIPT, told
+from tests.mpi.faults.trial import SERVED
+from tests.mpi.jobs import Finished, clean_environment, run_job
 
 HOST = socket.gethostname()
 ENDLESS = "1000000"   # steps

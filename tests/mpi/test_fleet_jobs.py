@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from jobs import ROOT, run_job
+
+from tests.mpi.jobs import ROOT, run_job
 
 CLICKS = f"""
 import sys

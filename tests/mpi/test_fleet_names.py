@@ -2,7 +2,7 @@
 
 import json
 
-from jobs import run_job
+from tests.mpi.jobs import run_job
 
 SCRIPT = """
 import json

@@ -7,8 +7,9 @@ import re
 import textwrap
 
 import pytest
-from guides import SUPPLIED_000, are_here, listings
-from jobs import run_job
+
+from tests.mpi.guides import SUPPLIED_000, are_here, listings
+from tests.mpi.jobs import run_job
 
 pytestmark = are_here
 

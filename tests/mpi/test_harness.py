@@ -2,9 +2,10 @@
 
 import textwrap
 
-import jobs
 import pytest
-from jobs import HERE, run_inside, run_job
+
+from tests.mpi import jobs
+from tests.mpi.jobs import run_inside, run_job
 
 FAILING = """
     import pytest
@@ -30,8 +31,8 @@ def inside(tmp_path):
     """Run this text as an inside-test, with two ranks."""
     def run(text, **options):
         (tmp_path / "test_it.py").write_text(textwrap.dedent(text))
-        environ = {"PYTHONPATH": str(HERE), "TEST_PATIENCE": "5"}
-        return run_inside(2, ["-p", "in_step"], folder=tmp_path, env=environ, **options)
+        environ = {"TEST_PATIENCE": "5"}
+        return run_inside(2, ["-p", "tests.mpi.in_step"], folder=tmp_path, env=environ, **options)
     return run
 
 

@@ -5,7 +5,8 @@ import re
 import socket
 
 import pytest
-from jobs import HERE, run_job
+
+from tests.mpi.jobs import HERE, run_job
 
 SCRIPT = str(HERE / "interrupted.py")
 HOST = socket.gethostname()

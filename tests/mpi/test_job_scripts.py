@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from jobs import ROOT, clean_environment, mpirun
 
 from fleet_mpi.launch.mpirun import environment, options
+from tests.mpi.jobs import ROOT, clean_environment, mpirun
 
 ROLES = """
 import paddle.distributed.fleet as fleet

@@ -9,9 +9,9 @@ import textwrap
 import time
 
 import pytest
-from jobs import ROOT, clean_environment, mpirun, run_job
 
 from fleet_mpi.launch.mpirun import OPEN_MPI
+from tests.mpi.jobs import ROOT, clean_environment, mpirun, run_job
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from jobs import run_inside
+
+from tests.mpi.jobs import run_inside
 
 
 @pytest.mark.parametrize("ranks", (2, 3, 4, 5))

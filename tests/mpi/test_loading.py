@@ -5,7 +5,7 @@ import re
 import textwrap
 import time
 
-from jobs import ROOT, run_job
+from tests.mpi.jobs import ROOT, run_job
 
 SCRIPT = str(ROOT / "tests" / "scripts" / "distributed_batches.py")
 KILLED = """

@@ -2,10 +2,10 @@
 
 import re
 
-from averaging import averaged, differences, digest
-from cells import CELLS, Layout
-from jobs import run_job
-from spread import over_loopback
+from tests.exact.averaging import averaged, differences, digest
+from tests.exact.cells import CELLS, Layout
+from tests.exact.spread import over_loopback
+from tests.mpi.jobs import run_job
 
 SCRIPT = """
 import numpy as np, paddle.fluid as fluid

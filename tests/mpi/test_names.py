@@ -5,9 +5,9 @@ import re
 import shutil
 
 import pytest
-from jobs import ROOT, run_job
 
 from fleet_mpi.names import paddle as on_path
+from tests.mpi.jobs import ROOT, run_job
 
 TOLD = f"fleet_mpi: paddle is fleet_mpi here (found in {on_path.FOLDER}; python -m fleet_mpi names)"
 

@@ -6,7 +6,8 @@ import re
 import sys
 
 import pytest
-from jobs import run_job
+
+from tests.mpi.jobs import run_job
 
 # Each worker raises USR1 itself, at a step of its own or never: no test must wait for the right moment. ``argv``: the
 # mode, the folder, the steps in all, and {worker: after which step it is asked}.

@@ -1,9 +1,10 @@
 """Faults that the harness judges: some that are chosen, some that ``python -m tests.mpi.faults --seed suite`` draws."""
 
 import pytest
-from faults import report, run
-from faults.trial import AXES, Trial, draw
-from jobs import mpirun
+
+from tests.mpi.faults import report, run
+from tests.mpi.faults.trial import AXES, Trial, draw
+from tests.mpi.jobs import mpirun
 
 SEED = "suite"
 DEADLINE_S = 4.0

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from jobs import ROOT, clean_environment, mpirun
 
 from fleet_mpi.launch.mpirun import environment, options
+from tests.mpi.jobs import ROOT, clean_environment, mpirun
 
 README = (ROOT / "README.rst").read_text()
 BLOCKS = [re.sub(r"^    ", "", block, flags=re.M).strip().replace("\\\n", " ")

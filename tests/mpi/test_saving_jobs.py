@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from jobs import ROOT, run_job
+
+from tests.mpi.jobs import ROOT, run_job
 
 OWN_FOLDER, RESUMES = ([*("-m", "fleet_mpi"), str(ROOT / "tests" / "scripts" / name)]
                        for name in ("own_folder.py", "server_resumes.py"))

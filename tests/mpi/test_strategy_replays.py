@@ -8,7 +8,8 @@ import json
 
 import numpy as np
 import pytest
-from jobs import run_job
+
+from tests.mpi.jobs import run_job
 
 SCRIPT = """
 import json

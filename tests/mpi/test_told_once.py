@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from jobs import ROOT, run_job
+
+from tests.mpi.jobs import ROOT, run_job
 
 LINE = "-m", "fleet_mpi.examples.fit_a_line", "--passes", "1"
 # As root file modes do not bind: the copy is mounted over itself, read-only, for this process alone.

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from jobs import mpirun, run_job
 
 from fleet_mpi.launch.mpirun import MPICH
+from tests.mpi.jobs import mpirun, run_job
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[1] / "slurm"

@@ -8,8 +8,6 @@ import threading
 
 import numpy as np
 import pytest
-from building import from_scratch
-from cells import CELLS, built, feed_of
 
 from fleet_mpi import settings
 from fleet_mpi.collective.group import Group
@@ -22,6 +20,8 @@ from fleet_mpi.runtime import collective_sessions as collective_session
 from fleet_mpi.testing import DeviceArray, device
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite
 from fleet_mpi.wire.loopback import Network
+from tests.exact.cells import CELLS, built, feed_of
+from tests.unit.program.building import from_scratch
 
 SMALL = 0.001  # MB: several buckets even for small models
 

@@ -2,12 +2,6 @@
 
 import numpy as np
 import pytest
-from averaging import differences, digest, plain
-from building import from_scratch
-from cells import CELLS, feed_of
-from summing import summed
-from threads_as_workers import as_workers
-from together import Together, over_loopback, ways
 
 import fleet_mpi.fluid as fluid
 from fleet_mpi.collective import exact
@@ -17,6 +11,12 @@ from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.runtime.collective_sessions import connect, session_of
 from fleet_mpi.wire.loopback import Network
+from tests.exact.averaging import differences, digest, plain
+from tests.exact.cells import CELLS, feed_of
+from tests.exact.summing import summed
+from tests.exact.threads_as_workers import as_workers
+from tests.exact.together import Together, over_loopback, ways
+from tests.unit.program.building import from_scratch
 
 # Those in which workers have as many batches each: others are an error in a job without servers.
 EVEN = {name: cell for name, cell in CELLS.items() if not cell.ends}

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from collective_networks import batches, line, normed, wide
-from collective_workers import Replay, Worker, build, in_rank_order, same, strategy, train, work
 
 from fleet_mpi import arrays, update_rules
 from fleet_mpi.collective.batch_statistics import added, joined
@@ -12,6 +10,8 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
 from fleet_mpi.testing import device
+from tests.exact.collective_networks import batches, line, normed, wide
+from tests.exact.collective_workers import Replay, Worker, build, in_rank_order, same, strategy, train, work
 
 RATE = np.array([0.1], "float32")
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import StandInPlace
 
 from fleet_mpi import fluid
 from fleet_mpi.arrays import DistantTable
@@ -11,6 +10,7 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.lookups import replace_lookups
+from tests.unit.program.ops.checking import StandInPlace
 
 TABLE = np.arange(30, dtype="float32").reshape(10, 3) + 1
 

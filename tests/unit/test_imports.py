@@ -27,7 +27,7 @@ HEIGHT = {part: (height, place) for height, layer in enumerate(LAYERS) for place
 
 MAY_IMPORT_MPI = {"ranks/cluster.py", "wire/mpi.py", "collective/library.py"}
 # By a test: only with these it can come to depend on the MPI that is installed.
-NEED_MPI = ("mpi4py", "fleet_mpi.wire.mpi", "fleet_mpi.collective.library", "fleet_mpi.launch.mpirun", "jobs.",
+NEED_MPI = ("mpi4py", "fleet_mpi.wire.mpi", "fleet_mpi.collective.library", "fleet_mpi.launch.mpirun", "tests.mpi.jobs",
             "benchmarks.allreduce", "benchmarks.mpi_ranks", "benchmarks.push_pull")
 MAY_COMPILE = ("arrays.py", "kernels/", "placement/")
 # Those of setup.cfg, by the name they are imported under; the last three are extras.

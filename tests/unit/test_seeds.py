@@ -11,7 +11,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from guides import SUPPLIED_000, are_here, listings
+
+from tests.mpi.guides import SUPPLIED_000, are_here, listings
 
 ROOT = Path(__file__).parents[2]
 pytestmark = are_here

@@ -4,19 +4,19 @@ The cells stand in tests/exact/cells.py, the one process in averaging.py. The sa
 tests/mpi/inside/test_exactness.py.
 """
 
-import cells
 import numpy as np
 import pytest
-from averaging import averaged, differences, digest, mean, plain
-from building import from_scratch
-from cells import CELLS, METHODS, RULES, Cell, Layout, layout
-from spread import Spread, over_loopback
 
 from fleet_mpi import fluid, update_rules
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import sessions
 from fleet_mpi.wire import protocol
+from tests.exact import cells
+from tests.exact.averaging import averaged, differences, digest, mean, plain
+from tests.exact.cells import CELLS, METHODS, RULES, Cell, Layout, layout
+from tests.exact.spread import Spread, over_loopback
+from tests.unit.program.building import from_scratch
 
 NAMES = list(CELLS)
 DENSE_RULES = [name for name in NAMES if name in RULES]

@@ -3,16 +3,16 @@
 The stand-in runs the plain kernels, the host the compiled ones, which agree to the bit or to rounding.
 """
 
-import cells
 import numpy as np
 import pytest
-from cells import CELLS, Cell, Layout
-from spread import over_loopback
 
 from fleet_mpi import fluid
 from fleet_mpi.program.engine import places
 from fleet_mpi.program.engine.places import Place
 from fleet_mpi.testing import DeviceArray, device
+from tests.exact import cells
+from tests.exact.cells import CELLS, Cell, Layout
+from tests.exact.spread import over_loopback
 
 
 class StandInPlace(Place):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from collective_networks import batches, line, normed, wide
-from collective_workers import build, strategy, train
 
 from fleet_mpi.program.engine import places
 from fleet_mpi.program.engine.places import Place
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
 from fleet_mpi.testing import DeviceArray, device
+from tests.exact.collective_networks import batches, line, normed, wide
+from tests.exact.collective_workers import build, strategy, train
 
 
 class StandInPlace(Place):

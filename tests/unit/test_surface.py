@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 import pytest
-from surface_names import (
+
+from tests.unit.fluid.surface_names import (
     ABSENT,
     COLLECTIVE,
     OWNERS,

@@ -1,6 +1,6 @@
 """What of each tier is here, what is refused and with which sentence; and every module path can be imported.
 
-``python tests/unit/test_surface_tiers.py`` prints it.
+``python -m tests.unit.test_surface_tiers`` prints it.
 """
 
 import collections
@@ -11,12 +11,9 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "fluid"))
+from fleet_mpi.errors import NotBuilt
+from tests.unit.fluid.surface_names import ABSENT, LISTS, TIERS, is_here, refusal_of, surface
 
-from surface_names import ABSENT, LISTS, TIERS, is_here, refusal_of, surface  # noqa: E402
-
-from fleet_mpi.errors import NotBuilt  # noqa: E402
 
 NAMES = {record["name"]: record["tier"] for kind in ("symbols", "imported") for record in surface()[kind]}
 MODULES = (LISTS / "modules.txt").read_text().split()
@@ -59,7 +56,7 @@ def test_what_is_absent_of_the_other_tiers_has_a_reason():
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refused_name_can_be_imported_and_says_why_it_cannot_be_used(name):
-    from surface_names import resolve
+    from tests.unit.fluid.surface_names import resolve
     with pytest.raises(NotBuilt, match=".+: .+") as refusal:
         resolve(name)(1, some=2)
     assert refusal_of(name) in str(refusal.value) and "\n" not in str(refusal.value)

@@ -10,13 +10,10 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[2])]
-
-from faults import report  # noqa: E402
-from faults.run import run  # noqa: E402
-from faults.trial import AXES, draw  # noqa: E402
-from fleet_mpi.launch.mpirun import find_mpirun  # noqa: E402
+from fleet_mpi.launch.mpirun import find_mpirun
+from tests.mpi.faults import report
+from tests.mpi.faults.run import run
+from tests.mpi.faults.trial import AXES, draw
 
 
 def main(argv=None):

@@ -6,7 +6,7 @@ must be named. That every job ends and leaves nothing behind needs no table.
 
 from typing import NamedTuple
 
-from faults.trial import BEFORE_JOINING, SERVED, VANISHING
+from tests.mpi.faults.trial import BEFORE_JOINING, SERVED, VANISHING
 
 SOON_S = 5.0         # from a fault that a process can see to the end of the job
 AFTER_DEADLINE_S = 5.0

@@ -4,8 +4,8 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from faults.run import Result
-from faults.trial import Trial
+from tests.mpi.faults.run import Result
+from tests.mpi.faults.trial import Trial
 
 COLUMNS = (("#", 4), ("fault", 11), ("role", 12), ("phase", 11), ("mode", 17), ("launcher", 14), ("s+w", 3),
            ("ended", 5),

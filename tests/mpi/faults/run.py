@@ -10,12 +10,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs import ROOT, clean_environment
-
-from faults import naming, traces
-from faults.expected import IF_KNOWN, NOBODY, ROLE, expected, optional_name
-from faults.trial import COLLECTIVE
 from fleet_mpi.launch.mpirun import environment, find_mpirun, options
+from tests.mpi.faults import naming, traces
+from tests.mpi.faults.expected import IF_KNOWN, NOBODY, ROLE, expected, optional_name
+from tests.mpi.faults.trial import COLLECTIVE
+from tests.mpi.jobs import ROOT, clean_environment
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = str(HERE / "script.py")

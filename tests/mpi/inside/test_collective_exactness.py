@@ -8,14 +8,14 @@ import time
 
 import numpy as np
 import pytest
-from averaging import differences, digest
-from cells import CELLS
-from summing import summed
-from together import Together, ways
 
 from fleet_mpi import settings
 from fleet_mpi.collective import exact
 from fleet_mpi.collective.group import Group
+from tests.exact.averaging import differences, digest
+from tests.exact.cells import CELLS
+from tests.exact.summing import summed
+from tests.exact.together import Together, ways
 
 EVEN = {name: cell for name, cell in CELLS.items() if not cell.ends}
 GROUPS = 3   # a test has a minute, and the machine may have more ranks than cores

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from building import data, from_scratch
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.ranks import cluster
 from fleet_mpi.runtime.ops import combining as collective_layers
+from tests.unit.program.building import data, from_scratch
 
 ROWS = 60  # divides by every number of ranks
 

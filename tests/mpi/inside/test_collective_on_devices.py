@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from building import from_scratch
-from cells import CELLS, built, feed_of
 
 from fleet_mpi import settings
 from fleet_mpi.collective.group import Group
@@ -13,6 +11,8 @@ from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import collective_sessions as collective_session
 from fleet_mpi.testing import DeviceArray, device
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite
+from tests.exact.cells import CELLS, built, feed_of
+from tests.unit.program.building import from_scratch
 
 
 class StandInPlace(Place):

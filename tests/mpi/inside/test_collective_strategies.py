@@ -4,11 +4,11 @@ formulas."""
 import hashlib
 
 import pytest
-from collective_networks import batches, line, normed, wide
-from collective_workers import Worker, build, strategy, train, work
 
 from fleet_mpi.collective.group import Group
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
+from tests.exact.collective_networks import batches, line, normed, wide
+from tests.exact.collective_workers import Worker, build, strategy, train, work
 
 STEPS = 6
 MERGED = {"k_steps": 2, "avg": True}

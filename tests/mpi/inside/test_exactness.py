@@ -4,12 +4,12 @@ Cells and the one process are those of tests/exact. Every world size takes every
 """
 
 import pytest
-from averaging import averaged, digest
-from cells import CELLS, layout
-from spread import Spread
 
 from fleet_mpi.runtime import sessions
 from fleet_mpi.wire import protocol
+from tests.exact.averaging import averaged, digest
+from tests.exact.cells import CELLS, layout
+from tests.exact.spread import Spread
 
 GROUPS = 3
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from loop import VARIABLES, LeastSquares
 
 from fleet_mpi import modes
 from fleet_mpi.parameter_server.client import Client, Description
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.placement import Variable, place
+from tests.unit.modes.loop import VARIABLES, LeastSquares
 
 # Nothing bounds how far a worker gets while messages travel, but the queue.
 APART = dict(independent_recv_thread=True, thread_pool_size=2, max_merge_var_num=2, send_queue_size=2)

@@ -2,12 +2,21 @@
 
 import numpy as np
 import pytest
-from rows_job import RATE, OneProcess, described, drawn_gradients, fill, first_values, start_push, values_at
 
 from fleet_mpi.modes.sync import SyncServer
 from fleet_mpi.parameter_server.client import Client
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, recipe
 from fleet_mpi.parameter_server.server import Server
+from tests.unit.parameter_server.rows_job import (
+    RATE,
+    OneProcess,
+    described,
+    drawn_gradients,
+    fill,
+    first_values,
+    start_push,
+    values_at,
+)
 
 RECIPES = {"sgd": recipe("sgd", "lr"), "clipped adam": recipe("adam", "lr", (BoundNorm(1.0, "all"), Decay(0.01)))}
 

@@ -1,7 +1,8 @@
 """The checks of tests/unit/wire/test_transports.py over MPI: every pair of neighbours at once."""
 
 import pytest
-import transport_checks
+
+from tests.unit.wire import transport_checks
 
 
 @pytest.fixture(scope="module")

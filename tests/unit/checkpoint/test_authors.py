@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 import pytest
-from killing import Killer, calls_of
 
 from fleet_mpi.checkpoint import manifest, parts
 from fleet_mpi.checkpoint.saved_files import SavedFiles
 from fleet_mpi.checkpoint.transaction import Author, saving_into
+from tests.unit.checkpoint.killing import Killer, calls_of
 
 NAMES = "one", "two", "own"
 SHARED = np.arange(6.0)

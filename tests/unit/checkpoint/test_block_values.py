@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import from_scratch
 
 from fleet_mpi import fluid
 from fleet_mpi.checkpoint import manifest
@@ -10,6 +9,7 @@ from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
 from fleet_mpi.program.engine.scope import Scope, scope_guard
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.server_values import give_back
+from tests.unit.program.building import from_scratch
 
 COUNTER = "@LR_DECAY_COUNTER@"
 

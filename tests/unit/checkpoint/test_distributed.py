@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 import pytest
-from building import from_scratch
 
 from fleet_mpi import fluid
 from fleet_mpi.checkpoint import distributed, manifest, variables
@@ -20,6 +19,7 @@ from fleet_mpi.program.graph.program import prune
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 from fleet_mpi.transpile.distributing import distribute, rewrite
+from tests.unit.program.building import from_scratch
 
 SCHEDULED = "@LR_DECAY_COUNTER@"
 

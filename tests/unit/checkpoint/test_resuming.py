@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from building import from_scratch
 
 from fleet_mpi import fluid
 from fleet_mpi.checkpoint import manifest
@@ -15,6 +14,7 @@ from fleet_mpi.fleet.facade import CollectiveFleet
 from fleet_mpi.fleet.role_makers import UserDefinedCollectiveRoleMaker
 from fleet_mpi.program.engine import randomness
 from fleet_mpi.program.engine.scope import Scope, scope_guard
+from tests.unit.program.building import from_scratch
 
 
 class Training:

@@ -5,7 +5,6 @@ import gc
 
 import numpy as np
 import pytest
-from building import from_scratch
 
 from fleet_mpi import fluid
 from fleet_mpi.checkpoint import manifest
@@ -13,6 +12,7 @@ from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 from fleet_mpi.runtime import sessions
+from tests.unit.program.building import from_scratch
 
 FEED = {"x": np.linspace(-1, 1, 24, dtype="float32").reshape(4, 6), "y": np.ones((4, 1), "float32")}
 

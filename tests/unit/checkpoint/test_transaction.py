@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-from killing import calls_of, killed
 
 from fleet_mpi import settings
 from fleet_mpi.checkpoint import manifest, model_files, parts, storage
@@ -21,6 +20,7 @@ from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import Momentum
+from tests.unit.checkpoint.killing import calls_of, killed
 
 
 class Network:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as some
-from reducing import in_rank_order, network_of, parts_of, reduced
 
 from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.errors import UsageError
+from tests.exact.reducing import in_rank_order, network_of, parts_of, reduced
 
 
 def by_node_reducers(nodes, chunk=1 << 19):

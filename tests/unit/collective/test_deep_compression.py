@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from collective_networks import batches, wide
-from collective_workers import Replay, build, in_rank_order, same, strategy, train
 
 from fleet_mpi import update_rules
 from fleet_mpi.program.build.regularizers import L2Decay
 from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.ranks.channels import Channel
+from tests.exact.collective_networks import batches, wide
+from tests.exact.collective_workers import Replay, build, in_rank_order, same, strategy, train
 
 RATE, MU = np.array([0.05], "float32"), 0.9
 BIG = "fc_0.w_0"

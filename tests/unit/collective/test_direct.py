@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from reducing import in_rank_order, network_of, parts_of, reduced
 
 from fleet_mpi.collective import exact
 from fleet_mpi.collective.direct import DirectAllReduce
 from fleet_mpi.collective.exact import ExactAllReduce, add_in_order
 from fleet_mpi.ranks.channels import Channel
+from tests.exact.reducing import in_rank_order, network_of, parts_of, reduced
 
 
 def direct_reducers(ranks):

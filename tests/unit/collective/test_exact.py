@@ -5,11 +5,11 @@ import hashlib
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as some
-from reducing import in_rank_order, network_of, parts_of, reduced
 
 from fleet_mpi.collective import exact
 from fleet_mpi.collective.exact import ExactAllReduce, add_in_order
 from fleet_mpi.ranks.channels import Channel
+from tests.exact.reducing import in_rank_order, network_of, parts_of, reduced
 
 
 def exact_reducers(ranks, chunk=exact.CHUNK, longest_short=0):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from collective_networks import batches, line
-from collective_workers import Replay, build, same, strategy, train
 
 from fleet_mpi import update_rules
 from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.testing import DeviceArray, device
+from tests.exact.collective_networks import batches, line
+from tests.exact.collective_workers import Replay, build, same, strategy, train
 
 RATE = np.array([0.1], "float32")
 

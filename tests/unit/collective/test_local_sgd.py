@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from collective_networks import batches, line
-from collective_workers import Replay, build, in_rank_order, same, strategy, train
 
 from fleet_mpi import update_rules
 from fleet_mpi.collective.local_sgd import is_due, next_every
@@ -13,6 +11,8 @@ from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.layers.math import square_error_cost
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import SGD, Momentum
+from tests.exact.collective_networks import batches, line
+from tests.exact.collective_workers import Replay, build, in_rank_order, same, strategy, train
 
 RATE = np.array([0.1], "float32")
 

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from reducing import in_rank_order, parts_of
 
 from fleet_mpi import settings
 from fleet_mpi.collective import shared_memory
@@ -17,6 +16,7 @@ from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.collective.shared_memory import SharedAllReduce
 from fleet_mpi.wire import segments
 from fleet_mpi.wire.loopback import Network
+from tests.exact.reducing import in_rank_order, parts_of
 
 pytestmark = pytest.mark.skipif(segments.platform.machine() != "x86_64", reason="memory is shared on x86 only")
 

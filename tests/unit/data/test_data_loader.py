@@ -4,7 +4,6 @@ import threading
 
 import numpy as np
 import pytest
-from building import data
 
 from fleet_mpi import settings
 from fleet_mpi.data.data_loader import DataLoader, FluidDataLoader
@@ -12,6 +11,7 @@ from fleet_mpi.data.io_datasets import Dataset, IterableDataset, TensorDataset
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Tensor
+from tests.unit.program.building import data
 
 
 class Rows(Dataset):

@@ -1,8 +1,6 @@
 """From strategies to what workers do together."""
 
 import pytest
-from collective_networks import batches, line, normed
-from collective_workers import build, same, strategy, train
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import application, collective_strategy
@@ -12,6 +10,8 @@ from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
 from fleet_mpi.program.optimizers.plain import SGD, Lamb, Momentum
 from fleet_mpi.transpile import collective
 from fleet_mpi.transpile.local_sgd import Schedule
+from tests.exact.collective_networks import batches, line, normed
+from tests.exact.collective_workers import build, same, strategy, train
 
 
 def of_1x(**options):

@@ -1,7 +1,6 @@
 """DistributedInfer: a network built for inference finds what was trained."""
 
 import pytest
-from building import from_scratch
 
 from fleet_mpi.checkpoint.variables import save_persistables
 from fleet_mpi.fleet import inference
@@ -13,6 +12,7 @@ from fleet_mpi.program.graph.program import default_main_program, default_startu
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.unit.program.building import from_scratch
 
 
 @pytest.fixture

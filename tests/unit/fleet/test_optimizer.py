@@ -1,8 +1,6 @@
 """What ``distributed_optimizer`` returns is the optimizer, with a strategy."""
 
 import pytest
-from collective_networks import batches, line
-from collective_workers import build, same, strategy, train as train_workers
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.facade import CollectiveFleet, TranspilerFleet
@@ -11,6 +9,8 @@ from fleet_mpi.fleet.transpiler_strategies import StrategyFactory
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
+from tests.exact.collective_networks import batches, line
+from tests.exact.collective_workers import build, same, strategy, train as train_workers
 
 
 def test_what_it_does_not_know_is_asked_of_the_optimizer_inside(loss):

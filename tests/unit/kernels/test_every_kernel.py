@@ -18,14 +18,14 @@ import pytest
 
 import fleet_mpi.kernels as kernels
 from fleet_mpi.arrays import to_host
+from fleet_mpi.kernels import reference
 from fleet_mpi.testing import DeviceArray, device
 
 HERE = pathlib.Path(__file__).parent
 
 
 def families():
-    names = [module.name for module in pkgutil.iter_modules(kernels.__path__)]
-    return sorted(name for name in names if not name.startswith(("numba_", "cuda_")))
+    return sorted(module.name for module in pkgutil.iter_modules(reference.__path__))
 
 
 def cases_of(family):
@@ -48,7 +48,7 @@ def all_cases():
 
 def all_kernels():
     for family in families():
-        importlib.import_module(f"fleet_mpi.kernels.{family}")
+        importlib.import_module(f"fleet_mpi.kernels.reference.{family}")
     return sorted(kernels.KERNELS)
 
 

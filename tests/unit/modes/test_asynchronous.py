@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from loop import LeastSquares, Loop
 
 from fleet_mpi import settings
 from fleet_mpi.arrays import Rows
@@ -13,6 +12,7 @@ from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire.protocol import Kind
+from tests.unit.modes.loop import LeastSquares, Loop
 
 VARIABLE = (Variable("p", (4,)),)
 

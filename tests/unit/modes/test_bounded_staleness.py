@@ -5,11 +5,11 @@ import logging
 import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
-from loop import LeastSquares, Loop
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import Stalled, UsageError
 from fleet_mpi.placement import Variable
+from tests.unit.modes.loop import LeastSquares, Loop
 
 VARIABLE = (Variable("p", (4,)),)
 problem = LeastSquares()

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from loop import Loop
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.placement import Variable
+from tests.unit.modes.loop import Loop
 
 VARIABLE = (Variable("p", (5,)),)
 START = np.array([1.0, -2.0, 0.5, 3.0, 0.0], "f4")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from loop import LeastSquares, Loop
 
 from fleet_mpi import modes, update_rules
 from fleet_mpi.errors import UsageError
@@ -10,6 +9,7 @@ from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.wire import waiting
+from tests.unit.modes.loop import LeastSquares, Loop
 
 VARIABLE = (Variable("p", (5,)),)
 

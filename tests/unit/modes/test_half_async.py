@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from loop import Loop
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.placement import Variable
+from tests.unit.modes.loop import Loop
 
 VARIABLE = (Variable("p", (4,)),)
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
-from loop import LeastSquares, Loop
 
 from fleet_mpi import modes, settings
 from fleet_mpi.errors import Stalled, UsageError
@@ -12,6 +11,7 @@ from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
+from tests.unit.modes.loop import LeastSquares, Loop
 
 APART = dict(independent_recv_thread=True, thread_pool_size=2, max_merge_var_num=3, send_wait_times=0)
 EVERY = (("sync", {}), ("async", {}), ("async", APART), ("half_async", {"max_merge_var_num": 2}),

@@ -5,7 +5,6 @@ import hashlib
 import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
-from loop import Loop
 
 from fleet_mpi import settings, update_rules
 from fleet_mpi.errors import Stalled
@@ -14,6 +13,7 @@ from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
+from tests.unit.modes.loop import Loop
 
 VARIABLES = (Variable("a", (30, 40)), Variable("b", (7,)), Variable("c", (50, 11)), Variable("d", (64,)))
 CUTS = ((1, "RoundRobin", True), (2, "RoundRobin", True), (3, "HashName", True), (4, "Balanced", False),

@@ -5,7 +5,6 @@ import threading
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
-from loopback_job import ApplyAlone, Job
 
 from fleet_mpi.errors import Diverged, FleetError, PeerLost, Stalled, UsageError
 from fleet_mpi.parameter_server import messages
@@ -15,6 +14,7 @@ from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import Header, Kind
+from tests.unit.parameter_server.loopback_job import ApplyAlone, Job
 
 SMALL = [Variable("x", (4, 5)), Variable("y", (3,))]
 SGD = recipe("sgd", "lr")

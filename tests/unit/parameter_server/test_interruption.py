@@ -3,11 +3,11 @@ asked."""
 
 import numpy as np
 import pytest
-from loopback_job import VARIABLES, Job
 
 from fleet_mpi.errors import FleetError, PeerLost
 from fleet_mpi.parameter_server import interruption
 from fleet_mpi.parameter_server.whole import Whole
+from tests.unit.parameter_server.loopback_job import VARIABLES, Job
 
 
 class Interrupted(BaseException):

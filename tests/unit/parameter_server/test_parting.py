@@ -3,13 +3,13 @@
 import threading
 
 import pytest
-from loopback_job import Job
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.parting import say_goodbye, turn_away
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.placement import Variable
 from fleet_mpi.wire.loopback import Network
+from tests.unit.parameter_server.loopback_job import Job
 
 
 def test_servers_end_when_workers_leave_that_never_connected():

@@ -4,7 +4,6 @@ import threading
 import time
 
 import pytest
-from loopback_job import Job
 
 from fleet_mpi.errors import Stalled
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
@@ -13,6 +12,7 @@ from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
 from fleet_mpi.wire import waiting
 from fleet_mpi.wire.protocol import Kind
+from tests.unit.parameter_server.loopback_job import Job
 
 SMALL = [Variable("x", (4, 5)), Variable("y", (3,))]
 SGD = recipe("sgd", "lr")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from rows_job import TABLES, RowsJob, drawn_gradients, first_values, one_table, rows_of
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import FleetError, UsageError
@@ -13,6 +12,7 @@ from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
+from tests.unit.parameter_server.rows_job import TABLES, RowsJob, drawn_gradients, first_values, one_table, rows_of
 
 
 @pytest.mark.parametrize("wrong", (50, -1, 2 ** 40))

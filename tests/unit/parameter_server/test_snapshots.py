@@ -6,7 +6,6 @@ import time
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from loopback_job import ApplyAlone, Job
 
 from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
@@ -16,6 +15,7 @@ from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Header, Kind
+from tests.unit.parameter_server.loopback_job import ApplyAlone, Job
 
 ONES = [Variable("x", (40, 5)), Variable("y", (30,)), Variable("z", (3, 5))]
 SGD = recipe("sgd", "lr")

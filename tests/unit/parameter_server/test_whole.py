@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from loopback_job import VARIABLES, ApplyAlone, Job
 
 from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
+from tests.unit.parameter_server.loopback_job import VARIABLES, ApplyAlone, Job
 
 CUTS = [(1, "RoundRobin", True), (3, "HashName", True), (4, "RoundRobin", False), (9, "Balanced", True)]
 

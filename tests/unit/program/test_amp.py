@@ -1,7 +1,6 @@
 """fleet_mpi/program/build/amp.py."""
 
 import numpy as np
-from building import data, from_scratch, mean, mul, parameter
 
 from fleet_mpi.program.build.amp import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.engine.executor import Executor
@@ -9,6 +8,7 @@ from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
+from tests.unit.program.building import data, from_scratch, mean, mul, parameter
 
 GOOD = np.random.default_rng(0).normal(size=(6, 3, 2)).astype("float32")
 BAD = np.full((3, 2), np.inf, "float32")

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from building import add, apply, data, mean, mul, parameter
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.build.backward import append_backward, gradients
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import default_main_program
+from tests.unit.program.building import add, apply, data, mean, mul, parameter
 
 X = np.arange(1, 7, dtype="float32").reshape(3, 2)
 

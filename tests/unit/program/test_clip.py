@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import data, mean, mul, parameter
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import UsageError
@@ -20,6 +19,7 @@ from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import Role, VarType
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.unit.program.building import data, mean, mul, parameter
 
 A = np.array([[3.0, -4.0], [0.0, 12.0]], "float32")  # norm 13
 B = np.array([0.0, 84.0], "float32")                 # norm 84; of both together 85

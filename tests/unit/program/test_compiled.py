@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import add, data, mean, mul, parameter
 
 from fleet_mpi.errors import UnknownName, UsageError
 from fleet_mpi.program.engine.compiled import BuildStrategy, CompiledProgram, ExecutionStrategy, ParallelExecutor
@@ -10,6 +9,7 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.math import increment
 from fleet_mpi.program.layers.tensor import create_global_var
+from tests.unit.program.building import add, data, mean, mul, parameter
 
 X = np.ones((3, 2), "float32")
 

@@ -7,7 +7,6 @@ import weakref
 
 import numpy as np
 import pytest
-from building import add, apply, data, mean, mul, parameter
 
 from fleet_mpi import settings
 from fleet_mpi.errors import Diverged, MissingFeed, ProgramError, UsageError
@@ -16,6 +15,7 @@ from fleet_mpi.program.engine.executor import MOST_SCOPES, Executor
 from fleet_mpi.program.engine.scope import Scope, Tensor, global_scope
 from fleet_mpi.program.graph.program import Program, default_main_program
 from fleet_mpi.program.layers.host_calls import py_func
+from tests.unit.program.building import add, apply, data, mean, mul, parameter
 
 X = np.arange(6, dtype="float32").reshape(3, 2)
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from building import data
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.feeding import as_array, as_feed, feed_meta
 from fleet_mpi.program.engine.scope import create_lod_tensor
 from fleet_mpi.program.graph.program import default_main_program
+from tests.unit.program.building import data
 
 ROWS = np.arange(12, dtype="float32").reshape(4, 3)
 

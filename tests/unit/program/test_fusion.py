@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import from_scratch, parameter
 
 from fleet_mpi.program.engine import fusion, plan
 from fleet_mpi.program.engine.executor import Executor
@@ -18,6 +17,7 @@ from fleet_mpi.program.layers.math import elementwise_add
 from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.optimizers import paddle2, plain
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.unit.program.building import from_scratch, parameter
 
 rng = np.random.default_rng(0)
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from building import data, from_scratch
 
 from fleet_mpi.fluid import layers
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import create_lod_tensor
 from fleet_mpi.program.graph.program import default_startup_program
+from tests.unit.program.building import data, from_scratch
 
 LENGTHS = [[2, 1, 3]]
 ROWS = np.linspace(0.1, 0.9, 24, dtype="float32").reshape(6, 4)

@@ -1,11 +1,11 @@
 """Where temporaries lie: no two values that are needed at the same time share memory."""
 
 import numpy as np
-from building import apply, data
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import Program, program_guard
+from tests.unit.program.building import apply, data
 
 SIZE = (600, 600)  # large enough for memory to be shared
 

@@ -1,9 +1,8 @@
 """Which ops run, and what they read first."""
 
-from building import add, apply, data
-
 from fleet_mpi.program.engine.liveness import has_effect, is_dynamic, live_ops, reads_of
 from fleet_mpi.program.graph.program import default_main_program
+from tests.unit.program.building import add, apply, data
 
 
 def types(fetches):

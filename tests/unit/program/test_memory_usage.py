@@ -1,11 +1,11 @@
 """Memory estimates from shapes."""
 
 import pytest
-from building import data, mul, parameter
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.memory_usage import memory_usage
 from fleet_mpi.program.graph.program import Program, default_main_program
+from tests.unit.program.building import data, mul, parameter
 
 
 def test_the_estimate_counts_the_batch():

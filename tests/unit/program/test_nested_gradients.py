@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from building import from_scratch
-from differences import check_gradients, gradients_of
 
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.build.param_attr import ParamAttr
@@ -22,6 +20,8 @@ from fleet_mpi.program.layers.reduction import mean, reduce_sum
 from fleet_mpi.program.layers.tensor import assign, fill_constant, uniform_random
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array
 from fleet_mpi.testing import device
+from tests.unit.program.building import from_scratch
+from tests.unit.program.differences import check_gradients, gradients_of
 
 X = np.random.default_rng(3).normal(size=(2, 3))
 W = np.random.default_rng(4).normal(size=(3, 3))

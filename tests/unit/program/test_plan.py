@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import add, apply, data, mean, mul, parameter
 
 from fleet_mpi.errors import MissingFeed
 from fleet_mpi.program.build.backward import append_backward
@@ -11,6 +10,7 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.unit.program.building import add, apply, data, mean, mul, parameter
 
 X = np.arange(12, dtype="float32").reshape(4, 3)
 

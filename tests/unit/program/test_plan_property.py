@@ -7,7 +7,6 @@ any fetches, in what is fetched and in what stays in the scope.
 
 import numpy as np
 import pytest
-from building import apply
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.program.build.backward import append_backward
@@ -21,6 +20,7 @@ from fleet_mpi.program.graph.program import Program, default_main_program, progr
 from fleet_mpi.program.layers import nn
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.optimizers.plain import SGD, Adagrad, Adam, Momentum
+from tests.unit.program.building import apply
 
 WIDTH = 6  # every variable is [batch, 6], so that any can be combined with any
 IDS = 5

@@ -1,11 +1,11 @@
 """Profiles: a report in a file, its head in the log, nothing on stdout."""
 
 import pytest
-from building import data, mul
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine import profiler
 from fleet_mpi.program.engine.executor import Executor
+from tests.unit.program.building import data, mul
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """fleet_mpi/program/graph/program.py, block.py, operator.py, variable.py."""
 
 import pytest
-from building import add, apply, data, mean, mul, parameter
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.build.backward import append_backward
@@ -10,6 +9,7 @@ from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import Program, default_main_program, program_guard, prune
 from fleet_mpi.program.graph.types import Role
 from fleet_mpi.program.layers.control_flow import ConditionalBlock
+from tests.unit.program.building import add, apply, data, mean, mul, parameter
 
 
 def test_layers_write_into_the_program_of_the_guard():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import data, parameter
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.build.regularizers import (
@@ -16,6 +15,7 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import Role, VarType
+from tests.unit.program.building import data, parameter
 
 W = np.array([[1.0, -2.0], [0.0, 4.0]], "float32")
 G = np.array([[1.0, 1.0], [1.0, 1.0]], "float32")

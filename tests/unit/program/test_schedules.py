@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from building import data, mean, mul, parameter
-from checking import StandInPlace
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build import schedules
@@ -21,6 +19,8 @@ from fleet_mpi.program.layers.control_flow import Switch, While
 from fleet_mpi.program.layers.math import increment
 from fleet_mpi.program.layers.tensor import assign, create_global_var, fill_constant
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.unit.program.building import data, mean, mul, parameter
+from tests.unit.program.ops.checking import StandInPlace
 
 STEPS = 50
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from building import apply, data, mean
 
 from fleet_mpi.errors import CheckpointDamaged, ProgramError
 from fleet_mpi.program.build.clip import ClipByGlobalNorm
@@ -20,6 +19,7 @@ from fleet_mpi.program.layers import loss, nn
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.optimizers.plain import Adam
+from tests.unit.program.building import apply, data, mean
 
 
 def build():

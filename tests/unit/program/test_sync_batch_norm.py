@@ -1,12 +1,12 @@
 """A worker's program, compiled with sync_batch_norm, normalises by all workers' batches; others stay as they are."""
 
 import pytest
-from collective_networks import batches, normed
-from collective_workers import build, same, strategy, train
 
 from fleet_mpi.program.engine.compiled import BuildStrategy, CompiledProgram
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.exact.collective_networks import batches, normed
+from tests.exact.collective_workers import build, same, strategy, train
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import operator
 
 import numpy as np
 import pytest
-from arithmetic_program import A, Arithmetic, B, N
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi import notices
@@ -12,6 +11,7 @@ from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.build import variable_math  # noqa: F401
 from fleet_mpi.program.build.backward import gradients
 from fleet_mpi.program.graph.program import Program, program_guard
+from tests.unit.program.arithmetic_program import A, Arithmetic, B, N
 
 M = np.array([[2, 3, 4], [-2, 5, 3]])
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]

@@ -1,8 +1,6 @@
 """Programs that compress: the gradient of this worker's own batch is what the op reads, decay added after."""
 
 import pytest
-from collective_networks import batches, wide
-from collective_workers import build, same, strategy, train
 
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.program.build.amp import decorate
@@ -11,6 +9,8 @@ from fleet_mpi.program.build.regularizers import L1Decay, L2Decay
 from fleet_mpi.program.optimizers.compressed import DGCMomentumOptimizer
 from fleet_mpi.program.optimizers.plain import Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer
+from tests.exact.collective_networks import batches, wide
+from tests.exact.collective_workers import build, same, strategy, train
 
 GRAD = "fc_0.w_0@GRAD"
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from collective_networks import batches, line
-from collective_workers import Replay, build, in_rank_order, same, strategy, train
 
 from fleet_mpi import update_rules
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.exact.collective_networks import batches, line
+from tests.exact.collective_workers import Replay, build, in_rank_order, same, strategy, train
 
 RATE = np.array([0.1], "float32")
 

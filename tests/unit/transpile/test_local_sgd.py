@@ -1,13 +1,13 @@
 """The programs of local SGD: no gradient is sent, and the transpiler's mode makes them too."""
 
 import pytest
-from collective_networks import line
-from collective_workers import build, strategy
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.exact.collective_networks import line
+from tests.exact.collective_workers import build, strategy
 
 
 def test_ways_are_summed_and_not_gradients():

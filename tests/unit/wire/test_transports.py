@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-import transport_checks
-from transport_checks import message
 
 from fleet_mpi.wire.loopback import Network
+from tests.unit.wire import transport_checks
+from tests.unit.wire.transport_checks import message
 
 
 def both(check):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from rows_job import RATE, OneProcess, RowsJob, drawn_gradients, first_values, one_table, rows_of
 
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
@@ -11,6 +10,15 @@ from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Shard
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire.protocol import Header, Kind
+from tests.unit.parameter_server.rows_job import (
+    RATE,
+    OneProcess,
+    RowsJob,
+    drawn_gradients,
+    first_values,
+    one_table,
+    rows_of,
+)
 
 RECIPES = {
     "sgd": recipe("sgd", "lr"),

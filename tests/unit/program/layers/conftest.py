@@ -1,9 +1,9 @@
 """The variables that layers of arithmetic are tried on."""
 
 import pytest
-from arithmetic_program import A, Arithmetic, B, N
 
 from fleet_mpi.program.graph.program import program_guard
+from tests.unit.program.arithmetic_program import A, Arithmetic, B, N
 
 
 @pytest.fixture

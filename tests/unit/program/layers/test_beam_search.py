@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from building import from_scratch
-from checking import StandInPlace
 
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace
@@ -20,6 +18,8 @@ from fleet_mpi.program.layers.math import elementwise_add, increment
 from fleet_mpi.program.layers.sequence import lod_reset, sequence_expand
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array
+from tests.unit.program.building import from_scratch
+from tests.unit.program.ops.checking import StandInPlace
 
 WORDS, WIDE, START, END, BEAM, LONGEST = 7, 5, 0, 1, 3, 6
 PARAMETERS = {"emb": (WORDS, WIDE), "of_state": (WIDE, WIDE), "of_word": (WIDE, WIDE), "state_bias": (WIDE,),

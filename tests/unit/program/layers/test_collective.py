@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from building import data
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.layers import collective
+from tests.unit.program.building import data
 
 
 @pytest.mark.parametrize("layer", (

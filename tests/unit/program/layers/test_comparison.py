@@ -4,9 +4,9 @@ import inspect
 
 import numpy as np
 import pytest
-from arithmetic_program import A, B, N
 
 from fleet_mpi.program.layers import comparison, math  # noqa: F401  (math gives operators)
+from tests.unit.program.arithmetic_program import A, B, N
 
 
 @pytest.mark.parametrize("make, want", [

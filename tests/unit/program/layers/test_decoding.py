@@ -4,7 +4,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from differences import check_gradients
 
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import default_main_program
@@ -17,6 +16,7 @@ from fleet_mpi.program.layers.math import matmul
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.rnn_cells import RNNCell, rnn
 from fleet_mpi.program.layers.tensor import fill_constant_batch_size_like
+from tests.unit.program.differences import check_gradients
 
 rng = np.random.default_rng(13)
 WORDS, WIDTH = 5, 3

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from building import from_scratch
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import distributions
 from fleet_mpi.program.layers.data import data, static_data
+from tests.unit.program.building import from_scratch
 
 ROOT = np.sqrt(2 * np.pi)
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from differences import check_gradients, gradients_of
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.executor import Executor
@@ -14,6 +13,7 @@ from fleet_mpi.program.layers.lod_rank import lod_rank_table, max_sequence_len
 from fleet_mpi.program.layers.math import matmul
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.sequence import sequence_pool
+from tests.unit.program.differences import check_gradients, gradients_of
 
 rng = np.random.default_rng(5)
 LENGTHS = [2, 4, 1, 3]

@@ -1,10 +1,10 @@
 """Dense layers and embeddings on weights that exist already."""
 
 import numpy as np
-from building import data, parameter
 
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.layers import given_weights
+from tests.unit.program.building import data, parameter
 
 
 def test_linear_with_and_without_bias():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from differences import check_gradients
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.executor import Executor
@@ -14,6 +13,7 @@ from fleet_mpi.program.layers.if_else import IfElse, merge_lod_tensor, split_lod
 from fleet_mpi.program.layers.math import matmul, scale
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.tensor import fill_constant
+from tests.unit.program.differences import check_gradients
 
 rng = np.random.default_rng(8)
 X, W = rng.normal(size=(5, 3)), rng.normal(size=(3, 2))

@@ -4,12 +4,12 @@ import inspect
 
 import numpy as np
 import pytest
-from arithmetic_program import A, B
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.program.layers import comparison, math, reduction
+from tests.unit.program.arithmetic_program import A, B
 
 
 @pytest.mark.parametrize("name, want", [

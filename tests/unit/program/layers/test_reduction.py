@@ -4,9 +4,9 @@ import inspect
 
 import numpy as np
 import pytest
-from arithmetic_program import A, B
 
 from fleet_mpi.program.layers import comparison, reduction
+from tests.unit.program.arithmetic_program import A, B
 
 
 @pytest.mark.parametrize("make, want", [

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from differences import check_gradients
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.backward import append_backward
@@ -14,6 +13,7 @@ from fleet_mpi.program.layers.activation import tanh
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.math import matmul
 from fleet_mpi.program.layers.reduction import mean, reduce_sum
+from tests.unit.program.differences import check_gradients
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(3, 4, 2))

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from building import from_scratch
-from differences import check_gradients, gradients_of
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.backward import append_backward
@@ -22,6 +20,8 @@ from fleet_mpi.program.layers.math import matmul, scale
 from fleet_mpi.program.layers.reduction import mean, reduce_sum
 from fleet_mpi.program.layers.static_rnn import StaticRNN
 from fleet_mpi.program.layers.tensor import fill_constant
+from tests.unit.program.building import from_scratch
+from tests.unit.program.differences import check_gradients, gradients_of
 
 rng = np.random.default_rng(6)
 X, W, U, H0 = (rng.normal(size=size) for size in ((4, 2, 3), (3, 2), (2, 2), (2, 2)))

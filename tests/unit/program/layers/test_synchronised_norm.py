@@ -1,8 +1,6 @@
 """SyncBatchNorm: a batch norm of its own batch in one process, of all workers' in a job of equal workers."""
 
 import numpy as np
-from collective_networks import batches, normed
-from collective_workers import build, same, strategy, train
 
 from fleet_mpi.program.engine.compiled import CompiledProgram
 from fleet_mpi.program.engine.executor import Executor
@@ -13,6 +11,8 @@ from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.layer import Sequential
 from fleet_mpi.program.layers.synchronised_norm import SyncBatchNorm
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.exact.collective_networks import batches, normed
+from tests.exact.collective_workers import build, same, strategy, train
 
 
 def run(*fetches, **feed):

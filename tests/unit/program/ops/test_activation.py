@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from checking import Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.formula import BLOCK
+from tests.unit.program.ops.checking import Case, check_forward, checks
 
 rng = np.random.default_rng(3)
 

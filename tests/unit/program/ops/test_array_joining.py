@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Case, checks
-from differences import check_gradients
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
@@ -12,6 +10,8 @@ from fleet_mpi.program.layers.math import scale
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array, tensor_array_to_tensor
+from tests.unit.program.differences import check_gradients
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(9)
 

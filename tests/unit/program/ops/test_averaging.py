@@ -1,7 +1,8 @@
 """Ops of program/ops/averaging.py; over several steps in tests/unit/program/optimizers/test_averages.py."""
 
 import numpy as np
-from checking import Case, checks
+
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(0)
 P, A, B, C = (rng.normal(size=(3, 4)) for _ in range(4))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Case, StandInPlace, check_forward, checks
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
@@ -10,6 +9,7 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.engine.scope import Scope, Tensor
 from fleet_mpi.program.graph.program import Program
+from tests.unit.program.ops.checking import Case, StandInPlace, check_forward, checks
 
 END = 1
 

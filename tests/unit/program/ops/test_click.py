@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.reference.xxhash import hash_rows
@@ -10,6 +9,7 @@ from fleet_mpi.program.build.backward import gradients
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import program_guard
 from fleet_mpi.program.layers.reduction import mean
+from tests.unit.program.ops.checking import Built, Case, check_forward, checks
 
 rng = np.random.default_rng(0)
 

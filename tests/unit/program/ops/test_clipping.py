@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_forward, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
@@ -10,6 +9,7 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import VarType
+from tests.unit.program.ops.checking import Case, check_forward, checks
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(5, 7))

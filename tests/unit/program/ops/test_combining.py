@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, checks
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.layers.data import static_data
+from tests.unit.program.ops.checking import Built, Case, checks
 
 rng = np.random.default_rng(0)
 

@@ -4,7 +4,8 @@ import math
 import operator
 
 import numpy as np
-from checking import Case, checks
+
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(1)
 

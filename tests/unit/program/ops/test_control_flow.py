@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import StandInPlace
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine import plan
@@ -18,6 +17,7 @@ from fleet_mpi.program.layers.manipulation import concat, where
 from fleet_mpi.program.layers.math import increment, scale
 from fleet_mpi.program.layers.reduction import reduce_sum
 from fleet_mpi.program.layers.tensor import assign, create_global_var, fill_constant
+from tests.unit.program.ops.checking import StandInPlace
 
 
 @pytest.fixture(params=["planned", "interpreted"])

@@ -3,7 +3,8 @@
 import math
 
 import numpy as np
-from checking import Case, checks
+
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(0)
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, StandInPlace, check_shapes_at_build, ids
 
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.program.graph.program import Program, program_guard
+from tests.unit.program.ops.checking import Built, Case, StandInPlace, check_shapes_at_build, ids
 
 SIZE = 20000
 like = np.zeros((SIZE, 1))

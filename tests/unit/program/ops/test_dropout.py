@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.reference.random import bernoulli_mask, key_of
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace
+from tests.unit.program.ops.checking import Built, Case, checks
 
 rng = np.random.default_rng(0)
 

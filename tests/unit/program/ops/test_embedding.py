@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
@@ -15,6 +14,7 @@ from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.layers.manipulation import concat
 from fleet_mpi.program.layers.math import elementwise_mul
 from fleet_mpi.program.layers.reduction import mean
+from tests.unit.program.ops.checking import Built, Case, checks
 
 rng = np.random.default_rng(0)
 

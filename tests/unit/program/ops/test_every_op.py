@@ -3,9 +3,8 @@
 import importlib.util
 from pathlib import Path
 
-from checking import Case
-
 from fleet_mpi.program.graph import registry
+from tests.unit.program.ops.checking import Case
 
 HERE = Path(__file__).parent
 

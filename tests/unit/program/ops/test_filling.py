@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_gradient, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine import plan
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.layers.data import static_data
+from tests.unit.program.ops.checking import Case, check_gradient, checks
 
 rng = np.random.default_rng(0)
 rows = (np.zeros((5, 2)), [[2, 1, 2]])

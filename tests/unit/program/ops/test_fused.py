@@ -1,7 +1,8 @@
 """Ops of program/ops/fused.py."""
 
 import numpy as np
-from checking import Case, checks
+
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(0)
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_gradient, checks
 
 from fleet_mpi.errors import ProgramError
+from tests.unit.program.ops.checking import Built, Case, check_gradient, checks
 
 rng = np.random.default_rng(0)
 FUNCTIONS = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh, "identity": lambda x: x}

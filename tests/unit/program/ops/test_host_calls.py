@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.build.backward import gradients
@@ -11,6 +10,7 @@ from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.layers.data import data, static_data
 from fleet_mpi.program.layers.host_calls import Print, py_func
 from fleet_mpi.program.layers.math import scale
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(0)
 CASES = [Case("print", {"In": rng.normal(size=(2, 3))}, {"message": "said"}, lambda i, a: {"Out": i["In"]}, grads="In")]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_forward, check_shapes_at_build, checks
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.layers.data import static_data
+from tests.unit.program.ops.checking import Built, Case, check_forward, check_shapes_at_build, checks
 
 rng = np.random.default_rng(0)
 

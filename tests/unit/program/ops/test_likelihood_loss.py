@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.layers.data import static_data
+from tests.unit.program.ops.checking import Built, Case, checks
 
 rng = np.random.default_rng(0)
 

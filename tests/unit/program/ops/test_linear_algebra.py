@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_device, check_forward, check_shapes_at_build, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.layers.data import static_data
+from tests.unit.program.ops.checking import Built, Case, check_device, check_forward, check_shapes_at_build, checks
 
 rng = np.random.default_rng(0)
 

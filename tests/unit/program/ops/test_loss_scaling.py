@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from checking import Case, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import VarType
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(3, 4)), rng.normal(size=5)

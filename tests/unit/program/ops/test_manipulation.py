@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from checking import Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.layers.data import data
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(0)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_forward, check_gradient, check_shapes_at_build, checks
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
+from tests.unit.program.ops.checking import Case, check_forward, check_gradient, check_shapes_at_build, checks
 
 rng = np.random.default_rng(2)
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from checking import Built, Case, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.ops.class_sampling import alias_table
+from tests.unit.program.ops.checking import Built, Case, checks
 
 rng = np.random.default_rng(0)
 CLASSES, WIDTH = 7, 3

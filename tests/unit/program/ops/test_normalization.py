@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError
+from tests.unit.program.ops.checking import Built, Case, checks
 
 rng = np.random.default_rng(0)
 

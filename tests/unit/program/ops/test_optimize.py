@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-import update_formulas
-from building import data, parameter
-from checking import Case, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
@@ -14,6 +11,9 @@ from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.ops.optimize import out_slot
 from fleet_mpi.update_rules import RULES
+from tests.unit.program import update_formulas
+from tests.unit.program.building import data, parameter
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(0)
 ATTRS = {

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, StandInPlace, check_shapes_at_build, checks
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
@@ -11,6 +10,7 @@ from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.layers.data import static_data
+from tests.unit.program.ops.checking import Built, Case, StandInPlace, check_shapes_at_build, checks
 
 rng = np.random.default_rng(0)
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, checks
 
 from fleet_mpi.errors import ProgramError, UsageError
 from fleet_mpi.program.engine.executor import Executor
@@ -10,6 +9,7 @@ from fleet_mpi.program.engine.scope import create_lod_tensor
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.projected_lstm import dynamic_lstmp
+from tests.unit.program.ops.checking import Built, Case, checks
 
 rng = np.random.default_rng(0)
 FUNCTIONS = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "tanh": np.tanh, "identity": lambda x: x}

@@ -5,10 +5,10 @@ import operator
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_forward, check_gradient, check_shapes_at_build, checks
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
+from tests.unit.program.ops.checking import Built, Case, check_forward, check_gradient, check_shapes_at_build, checks
 
 rng = np.random.default_rng(0)
 FUNCTIONS = {"reduce_sum": sum, "reduce_mean": lambda line: sum(line) / len(line), "reduce_max": max,

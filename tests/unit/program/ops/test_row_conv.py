@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from checking import Case, checks
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.layers.data import static_data
 from fleet_mpi.program.layers.sequence import row_conv
+from tests.unit.program.ops.checking import Case, checks
 
 rng = np.random.default_rng(0)
 

@@ -3,7 +3,8 @@
 import math
 
 import numpy as np
-from checking import Built, Case, checks
+
+from tests.unit.program.ops.checking import Built, Case, checks
 
 rng = np.random.default_rng(0)
 LABELS = np.array([[1], [3], [4]])

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from checking import Built, Case, StandInPlace, check_forward, checks
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.testing import device
+from tests.unit.program.ops.checking import Built, Case, StandInPlace, check_forward, checks
 
 rng = np.random.default_rng(4)
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from checking import Built, Case, check_gradient, checks
 
 from fleet_mpi.errors import NotBuilt, ProgramError
+from tests.unit.program.ops.checking import Built, Case, check_gradient, checks
 
 rng = np.random.default_rng(0)
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from checking import Case, check_forward, checks
 
 from fleet_mpi.errors import ProgramError
+from tests.unit.program.ops.checking import Case, check_forward, checks
 
 rng = np.random.default_rng(0)
 

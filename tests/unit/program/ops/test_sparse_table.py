@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import Case, StandInPlace, checks
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels.reference import slots
@@ -17,6 +16,7 @@ from fleet_mpi.program.layers.embedding import embedding, sparse_embedding
 from fleet_mpi.program.layers.math import elementwise_mul, sums
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import SGD, Adagrad, Adam
+from tests.unit.program.ops.checking import Case, StandInPlace, checks
 
 HUGE = 10 ** 10
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from checking import StandInPlace
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.engine.executor import Executor
@@ -13,6 +12,7 @@ from fleet_mpi.program.layers.data import data, static_data
 from fleet_mpi.program.layers.math import increment, scale
 from fleet_mpi.program.layers.tensor import fill_constant
 from fleet_mpi.program.layers.tensor_array import array_length, array_read, array_write, create_array
+from tests.unit.program.ops.checking import StandInPlace
 
 
 def number(value):

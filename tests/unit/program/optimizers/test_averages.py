@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import data, mean, mul, parameter
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.schedules import autoincreased_step_counter
@@ -11,6 +10,7 @@ from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.optimizers.averages import ExponentialMovingAverage, ModelAverage
 from fleet_mpi.program.optimizers.plain import SGD
+from tests.unit.program.building import data, mean, mul, parameter
 
 BATCHES = np.random.default_rng(0).normal(size=(7, 3, 2)).astype("float32")
 

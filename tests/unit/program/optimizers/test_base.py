@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import add, data, from_scratch, mean, mul, parameter
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.build.clip import ClipByValue
@@ -13,6 +12,7 @@ from fleet_mpi.program.graph.program import Program, default_main_program, defau
 from fleet_mpi.program.graph.types import Role
 from fleet_mpi.program.optimizers import lr, paddle2
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
+from tests.unit.program.building import add, data, from_scratch, mean, mul, parameter
 
 X = np.array([[1.0, 2.0], [3.0, 5.0]], "float32")
 

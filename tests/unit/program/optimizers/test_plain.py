@@ -4,8 +4,6 @@ import inspect
 
 import numpy as np
 import pytest
-import update_formulas
-from building import data, from_scratch, parameter
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import UsageError
@@ -23,6 +21,8 @@ from fleet_mpi.program.layers.tensor import create_parameter
 from fleet_mpi.program.optimizers import compressed, paddle2, plain
 from fleet_mpi.program.optimizers.base import persistable
 from fleet_mpi.update_rules import RULES
+from tests.unit.program import update_formulas
+from tests.unit.program.building import data, from_scratch, parameter
 
 RATE, STEPS = 0.1, 4
 rng = np.random.default_rng(0)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import add, data, from_scratch, mean, mul
 
 from fleet_mpi.program.build.amp import decorate
 from fleet_mpi.program.build.clip import ClipByGlobalNorm, ClipByNorm, ClipByValue
@@ -15,6 +14,7 @@ from fleet_mpi.program.graph.program import default_startup_program
 from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.optimizers import plain
+from tests.unit.program.building import add, data, from_scratch, mean, mul
 
 rng = np.random.default_rng(0)
 TABLE = rng.normal(size=(9, 3)).astype("float32")

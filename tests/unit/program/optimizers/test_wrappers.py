@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from building import add, apply, data, from_scratch, mean, mul, parameter
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.clip import ClipByGlobalNorm
@@ -18,6 +17,7 @@ from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.nn import batch_norm
 from fleet_mpi.program.optimizers.plain import SGD, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, LookaheadOptimizer, RecomputeOptimizer
+from tests.unit.program.building import add, apply, data, from_scratch, mean, mul, parameter
 
 rng = np.random.default_rng(0)
 BATCHES = rng.normal(size=(12, 4, 2)).astype("float32")
