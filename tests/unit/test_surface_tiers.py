@@ -7,13 +7,11 @@ import collections
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from fleet_mpi.errors import NotBuilt
 from tests.unit.fluid.surface_names import ABSENT, LISTS, TIERS, is_here, refusal_of, surface
-
 
 NAMES = {record["name"]: record["tier"] for kind in ("symbols", "imported") for record in surface()[kind]}
 MODULES = (LISTS / "modules.txt").read_text().split()
