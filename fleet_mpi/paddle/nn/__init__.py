@@ -9,10 +9,12 @@ from fleet_mpi.program.layers.activation_classes import (ELU, SELU, Hardshrink, 
                                                          ThresholdedReLU)
 from fleet_mpi.program.layers.classes import (GELU, AdaptiveAvgPool2D, AdaptiveMaxPool2D, AvgPool2D, BatchNorm,
                                               BatchNorm1D, BatchNorm2D, BatchNorm3D, BCELoss, BCEWithLogitsLoss,
-                                              Conv2D, CrossEntropyLoss, Dropout, Embedding, Flatten, L1Loss, LayerNorm,
+                                              CrossEntropyLoss, Dropout, Embedding, Flatten, L1Loss, LayerNorm,
                                               LeakyReLU, Linear, MaxPool2D, MSELoss, ReLU, Sigmoid, Softmax, Tanh)
-from fleet_mpi.program.layers.image_classes import (AdaptiveAvgPool1D, AdaptiveMaxPool1D, AvgPool1D, Bilinear, Conv1D,
-                                                    Conv2DTranspose, CosineSimilarity, GroupNorm, InstanceNorm1D,
+from fleet_mpi.program.layers.convolution_classes import (Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D,
+                                                          Conv3DTranspose)
+from fleet_mpi.program.layers.image_classes import (AdaptiveAvgPool1D, AdaptiveMaxPool1D, AvgPool1D, Bilinear,
+                                                    CosineSimilarity, GroupNorm, InstanceNorm1D,
                                                     InstanceNorm2D, InstanceNorm3D, LocalResponseNorm, MaxPool1D, Pad1D,
                                                     Pad2D, PixelShuffle, SpectralNorm, Unfold, Upsample,
                                                     UpsamplingBilinear2D, UpsamplingNearest2D)
@@ -21,8 +23,7 @@ from fleet_mpi.program.layers.transformer import (MultiHeadAttention, Transforme
                                                   TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
 
 _RECURRENT = ("RNNCellBase", "SimpleRNNCell", "LSTMCell", "GRUCell", "RNN", "BiRNN", "SimpleRNN", "LSTM", "GRU")
-_VOLUMES = ("Conv3D", "Conv1DTranspose", "Conv3DTranspose", "MaxPool3D", "AvgPool3D", "AdaptiveAvgPool3D",
-            "AdaptiveMaxPool3D", "Pad3D")
+_VOLUMES = ("MaxPool3D", "AvgPool3D", "AdaptiveAvgPool3D", "AdaptiveMaxPool3D", "Pad3D")
 _LOSSES = ("NLLLoss", "KLDivLoss", "SmoothL1Loss", "MarginRankingLoss", "CTCLoss", "HSigmoidLoss", "PairwiseDistance")
 _LATE = {"layer": "fleet_mpi.paddle.nn.layer", "utils": "fleet_mpi.paddle.nn.utils",
          **dict.fromkeys(_VOLUMES, "fleet_mpi.program.layers.volume_classes"),

@@ -3,7 +3,7 @@
 import math
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.build.initializers import Constant, Normal
+from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.param_attr import ParamAttr, as_param_attr
 from fleet_mpi.program.layers import activation, functional_loss, functional_nn, given_weights, manipulation, nn
 from fleet_mpi.program.layers.functional_dropout import dropout
@@ -41,28 +41,6 @@ class Embedding(Layer):
     def forward(self, x):
         """The shape of the ids and the width of a row."""
         return given_weights.embedding(x, self.weight, self.padding_idx, self.sparse, self.name)
-
-
-class Conv2D(Layer):
-    """Convolution with ``out_channels`` filters; the weight is [out, in / groups, h, w]."""
-
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-                 padding_mode="zeros", weight_attr=None, bias_attr=None, data_format="NCHW"):
-        super().__init__()
-        if padding_mode != "zeros":
-            raise UsageError(f"Conv2D: expected padding_mode 'zeros', got {padding_mode!r}: pad the input first")
-        if in_channels % groups:
-            raise UsageError(f"Conv2D: in_channels {in_channels} must be a multiple of groups {groups}")
-        window = nn.per_dimension(kernel_size, 2, "Conv2D: kernel_size")
-        self.weight = self.create_parameter(
-            [out_channels, in_channels // groups] + window, weight_attr,
-            default_initializer=Normal(0.0, math.sqrt(2.0 / (math.prod(window) * in_channels))))
-        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
-        self._arguments = (stride, padding, dilation, groups, data_format)
-
-    def forward(self, x):
-        """The filtered channels."""
-        return functional_nn.conv2d(x, self.weight, self.bias, *self._arguments)
 
 
 class _BatchNormBase(Layer):

@@ -1,50 +1,14 @@
-"""Lines and images as layer classes of ``paddle.nn``: convolutions, pools, norms within a sample, borders, sizes."""
+"""Lines and images as layer classes of ``paddle.nn``: pools, norms within a sample, borders, sizes."""
 
 import math
 
-from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.errors import NotBuilt
 from fleet_mpi.program.build.initializers import Constant, Normal
 from fleet_mpi.program.build.param_attr import ParamAttr
-from fleet_mpi.program.layers import functional_images, functional_lines, functional_nn, images, nn
+from fleet_mpi.program.layers import functional_images, functional_lines, images
 from fleet_mpi.program.layers.classes import OfArguments
 from fleet_mpi.program.layers.layer import Layer
 from fleet_mpi.program.layers.single_op import single_op
-
-
-class Conv1D(Layer):
-    """Convolution of lines with ``out_channels`` filters; the weight is [out, in / groups, length]."""
-
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-                 padding_mode="zeros", weight_attr=None, bias_attr=None, data_format="NCL"):
-        super().__init__()
-        if padding_mode != "zeros" or in_channels % groups:
-            raise UsageError(f"Conv1D: expected padding_mode 'zeros' and in_channels a multiple of groups, got "
-                             f"{padding_mode!r}, {in_channels} and {groups}")
-        window = nn.per_dimension(kernel_size, 1, "Conv1D: kernel_size")
-        self.weight = self.create_parameter([out_channels, in_channels // groups] + window, weight_attr,
-                                            default_initializer=Normal(0.0, math.sqrt(2.0 / (window[0] * in_channels))))
-        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
-        self._arguments = (stride, padding, dilation, groups, data_format)
-
-    def forward(self, x):
-        """The filtered channels."""
-        return functional_lines.conv1d(x, self.weight, self.bias, *self._arguments)
-
-
-class Conv2DTranspose(Layer):
-    """The transpose of a convolution; the weight is [in, out / groups, h, w]."""
-
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1,
-                 groups=1, weight_attr=None, bias_attr=None, data_format="NCHW"):
-        super().__init__()
-        window = nn.per_dimension(kernel_size, 2, "Conv2DTranspose: kernel_size")
-        self.weight = self.create_parameter([in_channels, out_channels // groups] + window, weight_attr)
-        self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
-        self._arguments = (stride, padding, output_padding, groups, dilation, data_format)
-
-    def forward(self, x, output_size=None):
-        """Larger images."""
-        return functional_nn.conv2d_transpose(x, self.weight, self.bias, *self._arguments, output_size)
 
 
 class MaxPool1D(OfArguments):

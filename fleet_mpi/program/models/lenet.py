@@ -1,7 +1,8 @@
 """LeNet: two convolutions and three products, for greys of 28 x 28."""
 
 from fleet_mpi.program.layers import manipulation
-from fleet_mpi.program.layers.classes import Conv2D, Linear, MaxPool2D, ReLU
+from fleet_mpi.program.layers.classes import Linear, MaxPool2D, ReLU
+from fleet_mpi.program.layers.convolution_classes import Conv2D
 from fleet_mpi.program.layers.layer import Layer, Sequential
 
 

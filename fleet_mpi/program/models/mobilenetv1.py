@@ -1,7 +1,8 @@
 """MobileNetV1: convolutions of single channels, mixed by convolutions of 1 x 1."""
 
 from fleet_mpi.program.layers import manipulation
-from fleet_mpi.program.layers.classes import AdaptiveAvgPool2D, BatchNorm2D, Conv2D, Linear, ReLU
+from fleet_mpi.program.layers.classes import AdaptiveAvgPool2D, BatchNorm2D, Linear, ReLU
+from fleet_mpi.program.layers.convolution_classes import Conv2D
 from fleet_mpi.program.layers.layer import Layer
 from fleet_mpi.program.models import pretrained as weights
 

@@ -2,7 +2,8 @@
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.layers import manipulation
-from fleet_mpi.program.layers.classes import AdaptiveAvgPool2D, BatchNorm2D, Conv2D, Linear, MaxPool2D, ReLU
+from fleet_mpi.program.layers.classes import AdaptiveAvgPool2D, BatchNorm2D, Linear, MaxPool2D, ReLU
+from fleet_mpi.program.layers.convolution_classes import Conv2D
 from fleet_mpi.program.layers.layer import Layer, Sequential
 from fleet_mpi.program.models import pretrained as weights
 

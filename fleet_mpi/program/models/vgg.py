@@ -1,7 +1,8 @@
 """VGG: stacks of 3 x 3 convolutions, halved between, and three products."""
 
 from fleet_mpi.program.layers import manipulation
-from fleet_mpi.program.layers.classes import AdaptiveAvgPool2D, BatchNorm2D, Conv2D, Dropout, Linear, MaxPool2D, ReLU
+from fleet_mpi.program.layers.classes import AdaptiveAvgPool2D, BatchNorm2D, Dropout, Linear, MaxPool2D, ReLU
+from fleet_mpi.program.layers.convolution_classes import Conv2D
 from fleet_mpi.program.layers.layer import Layer, Sequential
 from fleet_mpi.program.models import pretrained as weights
 

@@ -69,38 +69,6 @@ def test_an_impossible_padding_row_is_refused():
         classes.Embedding(6, 3, padding_idx=6)
 
 
-@pytest.mark.parametrize("stride, padding, groups", ((1, 0, 1), (2, 1, 1), (1, (1, 0), 3)))
-def test_conv2d_filters_images(stride, padding, groups):
-    x, array = images()
-    layer = classes.Conv2D(3, 6, (3, 2), stride, padding, groups=groups)
-    found = run(layer(x), x=array)
-    weight, bias = value("conv2d_0.w_0"), value("conv2d_0.b_0")
-    assert weight.shape == (6, 3 // groups, 3, 2)
-    high, wide = (padding, padding) if isinstance(padding, int) else padding
-    padded = np.pad(array, ((0, 0), (0, 0), (high, high), (wide, wide)))
-    for filter in range(6):
-        channels = slice(filter // (6 // groups) * (3 // groups), (filter // (6 // groups) + 1) * (3 // groups))
-        for row in range(found.shape[2]):
-            for column in range(found.shape[3]):
-                window = padded[:, channels, row * stride:row * stride + 3, column * stride:column * stride + 2]
-                np.testing.assert_allclose(found[:, filter, row, column],
-                                           (window * weight[filter]).sum((1, 2, 3)) + bias[filter], rtol=1e-4,
-                                           atol=1e-5)
-
-
-def test_conv2d_starts_with_the_originals_spread():
-    layer = classes.Conv2D(16, 64, 3)
-    run(layer(static_data("x", [None, 16, 4, 4])), x=np.zeros((1, 16, 4, 4), "float32"))
-    assert value("conv2d_0.w_0").std() == pytest.approx(np.sqrt(2 / (9 * 16)), rel=0.05)
-
-
-def test_conv2d_refuses_what_it_cannot_do():
-    with pytest.raises(UsageError, match="padding_mode 'zeros', got 'reflect'"):
-        classes.Conv2D(3, 6, 3, padding_mode="reflect")
-    with pytest.raises(UsageError, match="in_channels 3 must be a multiple of groups 2"):
-        classes.Conv2D(3, 6, 3, groups=2)
-
-
 @pytest.mark.parametrize("kind", (classes.BatchNorm, classes.BatchNorm2D))
 def test_batch_norm_uses_the_batch_in_training_and_the_running_moments_otherwise(kind):
     x, array = images((4, 3, 5, 5))

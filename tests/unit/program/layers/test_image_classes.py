@@ -30,26 +30,6 @@ def images():
     return static_data("x", [None, 4, 6, 4])
 
 
-@pytest.mark.parametrize("groups, stride, padding", [(1, 1, 0), (2, 2, 1), (1, 1, [2, 0])])
-def test_a_convolution_of_lines(groups, stride, padding):
-    layer = image_classes.Conv1D(4, 6, 3, stride, padding, groups=groups)
-    found, = run(layer(lines()), x=LINES)
-    weight, ends = global_scope().array(layer.weight.name), [padding] * 2 if isinstance(padding, int) else padding
-    assert weight.shape == (6, 4 // groups, 3)
-    wide = np.pad(LINES, ((0, 0), (0, 0), ends))
-    for o in range(6):
-        part = wide[:, o // (6 // groups) * (4 // groups):][:, :4 // groups]
-        want = [(part[:, :, i:i + 3] * weight[o]).sum((1, 2)) for i in range(0, wide.shape[2] - 2, stride)]
-        np.testing.assert_allclose(found[:, o], np.stack(want, 1), rtol=1e-4, atol=1e-5)
-
-
-def test_lines_with_their_channels_last():
-    layer = image_classes.Conv1D(4, 6, 3, data_format="NLC")
-    plain = functional_lines.conv1d(lines(), layer.weight, layer.bias)
-    found, want = run(layer(static_data("y", [None, 6, 4])), plain, x=LINES, y=LINES.swapaxes(1, 2).copy())
-    np.testing.assert_allclose(found, want.swapaxes(1, 2), rtol=1e-4, atol=1e-5)
-
-
 def test_pools_of_lines():
     x = lines()
     found = run(image_classes.MaxPool1D(2)(x), image_classes.AvgPool1D(3, stride=1, padding=1, exclusive=False)(x),
@@ -110,15 +90,6 @@ def test_angles_and_bilinear_forms():
     np.testing.assert_allclose(form, np.einsum("bi,kij,bj->bk", a, weight, b), rtol=1e-4, atol=1e-5)
 
 
-def test_a_transposed_convolution_enlarges():
-    layer = image_classes.Conv2DTranspose(4, 3, 2, stride=2)
-    found, = run(layer(images()), x=IMAGES)
-    weight = global_scope().array(layer.weight.name)
-    np.testing.assert_allclose(found[:, :, 0, 0], np.einsum("nc,co->no", IMAGES[:, :, 0, 0], weight[:, :, 0, 0]),
-                               rtol=1e-4, atol=1e-5)
-    assert found.shape == (2, 3, 12, 8)
-
-
 def test_what_is_not_there_says_so():
     x, line = images(), static_data("line", [None, 4, 6])
     for call in (lambda: functional_images.instance_norm(x, use_input_stats=False),
@@ -129,7 +100,7 @@ def test_what_is_not_there_says_so():
                  lambda: functional_images.pad(x, [1, 1, 1, 1], "mirror"),
                  lambda: functional_images.interpolate(x, scale_factor=[1, 2, 3]),
                  lambda: functional_images.pixel_shuffle(x, 2, "HWC"),
-                 lambda: functional_lines.max_pool1d(line, [2, 2]), lambda: image_classes.Conv1D(4, 4, 3, groups=3)):
+                 lambda: functional_lines.max_pool1d(line, [2, 2])):
         with pytest.raises(UsageError, match="expected"):
             call()
 
