@@ -108,6 +108,14 @@ class Fleet2(Fleet):
         """The present learning rate."""
         return self._trained("get_lr").get_lr()
 
+    def state_dict(self):
+        """The state of the optimizer given last to ``distributed_optimizer``."""
+        return self._trained("state_dict").state_dict()
+
+    def set_state_dict(self, state_dict):
+        """Let that optimizer go on from where its ``state_dict()`` was taken."""
+        self._trained("set_state_dict").set_state_dict(state_dict)
+
     def amp_init(self, place, scope=None, test_program=None, use_fp16_test=False):
         """Cast parameters for mixed precision, where the strategy asks for it."""
         return self._trained("amp_init").amp_init(place, scope, test_program, use_fp16_test)

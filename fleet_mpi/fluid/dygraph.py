@@ -8,7 +8,8 @@ import sys as _sys
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fleet.parallel_env import ParallelEnv
-from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
+from fleet_mpi.program.layers.layer import Layer
+from fleet_mpi.program.layers.layer_containers import LayerList, Sequential
 
 __path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
 Env = ParallelEnv

@@ -12,8 +12,8 @@ from fleet_mpi.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace
 from fleet_mpi.fluid.framework import Program, get_flags, is_compiled_with_cuda, set_flags
 from fleet_mpi.paddle import (common_ops_import, compat, dataset, distributed, distribution, io, metric, nn, optimizer,
                               reader, regularizer, static, tensor, utils, v2, vision)
-from fleet_mpi.paddle.modes import (disable_static, enable_static, get_default_dtype, get_device, in_dynamic_mode, seed,
-                                    set_default_dtype, set_device)
+from fleet_mpi.paddle.modes import (Tensor, disable_static, enable_static, get_default_dtype, get_device,
+                                    in_dynamic_mode, seed, set_default_dtype, set_device)
 from fleet_mpi.paddle.param_attr import ParamAttr
 from fleet_mpi.paddle.tensor.attribute import numel, rank, shape
 from fleet_mpi.paddle.tensor.creation import (arange, assign, diag, diagflat, empty, empty_like, eye, full, full_like,

@@ -16,6 +16,7 @@ __path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
 in_dynamic_or_pir_mode = in_dygraph_mode = in_dynamic_mode
 
 __getattr__ = _missing_name("paddle.framework", globals(), {
+    "VarBase": "fleet_mpi.paddle.modes:Tensor",
     "XPUPlace": "fleet_mpi.fluid.core:XPUPlace", "no_grad": "fleet_mpi.fluid.dygraph:no_grad",
     "append_backward": "fleet_mpi.program.build.backward:append_backward"}, dict.fromkeys(
         ("grad", "DataParallel", "set_grad_enabled"),

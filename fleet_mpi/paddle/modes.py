@@ -5,15 +5,40 @@ from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.program.engine.places import get_device, set_device
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.graph.types import as_dtype
+from fleet_mpi.program.graph.variable import Variable
+
+
+_static_was_asked_for = False
 
 
 def enable_static():
-    """Nothing to do: programs are static from the start."""
+    """Note that the script means static programs; they are static from the start."""
+    global _static_was_asked_for
+    _static_was_asked_for = True
 
 
 def disable_static(place=None):
     """Refuse: there is no eager mode."""
     raise _NotBuilt("paddle.disable_static: there is no eager mode; build a program and run it with an Executor")
+
+
+class _KindOfTensor(type):
+    """Answers ``isinstance(x, paddle.Tensor)``."""
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, Variable) and not _static_was_asked_for
+
+
+class Tensor(metaclass=_KindOfTensor):
+    """The class of eager tensors, for ``isinstance`` and annotations.
+
+    After ``enable_static()`` nothing is one, as in the original: its static programs have ``static.Variable``. A script
+    that never calls it was written for eager mode, where what layers get and give are tensors: here variables.
+    """
+
+    def __new__(cls, *args, **kwargs):
+        """Refuse: there is no eager mode."""
+        raise _NotBuilt("paddle.Tensor: there is no eager mode; paddle.to_tensor(values) is a variable of the program")
 
 
 def in_dynamic_mode():

@@ -18,7 +18,8 @@ from fleet_mpi.program.layers.image_classes import (AdaptiveAvgPool1D, AdaptiveM
                                                     InstanceNorm2D, InstanceNorm3D, LocalResponseNorm, MaxPool1D, Pad1D,
                                                     Pad2D, PixelShuffle, SpectralNorm, Unfold, Upsample,
                                                     UpsamplingBilinear2D, UpsamplingNearest2D)
-from fleet_mpi.program.layers.layer import Layer, LayerList, ParameterList, Sequential
+from fleet_mpi.program.layers.layer import Layer
+from fleet_mpi.program.layers.layer_containers import LayerList, ParameterList, Sequential
 from fleet_mpi.program.layers.transformer import (MultiHeadAttention, Transformer, TransformerDecoder,
                                                   TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
 

@@ -13,23 +13,49 @@ from fleet_mpi.errors import NotBuilt, UnknownName, UsageError, nearest
 from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph import unique_name
+from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.variable import Parameter, Variable
+from fleet_mpi.program.layers.layer_hooks import Hooks
+from fleet_mpi.program.layers.tensor import assign
 
 
 class Layer:
     """Base of all; a subclass makes parameters and sublayers in ``__init__`` and uses them in ``forward``."""
 
     def __init__(self, name_scope=None, dtype="float32"):
-        self.__dict__.update(_parameters={}, _sub_layers={}, _buffers={}, _not_in_state=set(), training=True)
+        self.__dict__.update(_parameters={}, _sub_layers={}, _buffers={}, _not_in_state=set(), training=True,
+                             _forward_pre_hooks=Hooks(), _forward_post_hooks=Hooks())
         self._dtype = dtype
         self._full_name = unique_name.generate(name_scope or _snake(type(self).__name__))
 
     def __call__(self, *inputs, **kwargs):
-        return self.forward(*inputs, **kwargs)
+        for hook in self._forward_pre_hooks:
+            changed = hook(self, inputs)
+            if changed is not None:
+                inputs = changed if isinstance(changed, tuple) else (changed,)
+        outputs = self.forward(*inputs, **kwargs)
+        for hook in self._forward_post_hooks:
+            changed = hook(self, inputs, outputs)
+            outputs = outputs if changed is None else changed
+        return outputs
 
     def forward(self, *inputs, **kwargs):
         """Add this layer's ops for these inputs; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward(self, ...)")
+
+    def register_forward_pre_hook(self, hook):
+        """Call ``hook(layer, inputs)`` before every forward; what it returns, if anything, are the inputs instead.
+
+        Returns a handle whose ``remove()`` ends it.
+        """
+        return self._forward_pre_hooks.register(hook)
+
+    def register_forward_post_hook(self, hook):
+        """Call ``hook(layer, inputs, outputs)`` after every forward; what it returns, if anything, is the output.
+
+        Returns a handle whose ``remove()`` ends it.
+        """
+        return self._forward_post_hooks.register(hook)
 
     def full_name(self):
         """The name that parameters begin with, ``linear_0``."""
@@ -39,6 +65,14 @@ class Layer:
         """A parameter ``<full name>.w_0`` (``.b_0``), or None where the attribute is False."""
         helper = LayerHelper(self._full_name, name=self._full_name)
         return helper.create_parameter(attr, shape, dtype or self._dtype, is_bias, default_initializer)
+
+    def create_variable(self, name=None, persistable=None, dtype=None):
+        """A variable of the default program without a shape yet, named after the layer unless it has a name."""
+        return default_main_program().current_block().create_var(
+            name=name or unique_name.generate(f"{self._full_name}._generated_var"), dtype=dtype or self._dtype,
+            persistable=bool(persistable))
+
+    create_tensor = create_variable
 
     def add_parameter(self, name, parameter):
         """Enter a parameter under a name; returns it."""
@@ -67,7 +101,17 @@ class Layer:
                 held[name] = value
                 return
             held.pop(name, None)
-        object.__setattr__(self, name, value)
+        if name in self._buffers:
+            self._set_buffer(name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _set_buffer(self, name, value):
+        """A new value for a buffer: where it has one, an op of the program writes it, as in the original."""
+        if isinstance(value, Variable) and isinstance(self._buffers[name], Variable):
+            assign(value, self._buffers[name])
+        else:
+            self._buffers[name] = value
 
     def __getattr__(self, name):
         held = {**self.__dict__.get("_parameters", {}), **self.__dict__.get("_sub_layers", {}),
@@ -84,9 +128,9 @@ class Layer:
                 return
         object.__delattr__(self, name)
 
-    def named_sublayers(self, prefix="", include_self=False):
-        """(path, layer) of all layers below, each once."""
-        seen = set()
+    def named_sublayers(self, prefix="", include_self=False, layers_set=None):
+        """(path, layer) of all layers below, each once; ``layers_set``: layers to leave out."""
+        seen = {id(layer) for layer in layers_set or ()}
         for path, layer in self._walk(prefix):
             if id(layer) not in seen and (include_self or layer is not self):
                 yield path, layer
@@ -102,12 +146,16 @@ class Layer:
         return [layer for _, layer in self.named_sublayers(include_self=include_self)]
 
     def named_children(self):
-        """(name, layer) of the layers directly below."""
-        return list(self._sub_layers.items())
+        """(name, layer) of the layers directly below, each once."""
+        seen = set()
+        for name, layer in self._sub_layers.items():
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                yield name, layer
 
     def children(self):
-        """The layers directly below."""
-        return list(self._sub_layers.values())
+        """The layers directly below, each once."""
+        return (layer for _, layer in self.named_children())
 
     def named_parameters(self, prefix="", include_sublayers=True):
         """(path, parameter), each parameter once."""
@@ -134,11 +182,18 @@ class Layer:
         """All variables of the state that are no parameters."""
         return [held for _, held in self.named_buffers(include_sublayers=include_sublayers)]
 
-    def state_dict(self, destination=None, include_sublayers=True):
+    def state_dict(self, destination=None, include_sublayers=True, structured_name_prefix=""):
         """{path: tensor} of parameters and buffers, as they stand in the global scope."""
         found = destination if destination is not None else {}
         for path, var in self._state(include_sublayers):
-            found[path] = _tensor(var)
+            found[structured_name_prefix + path] = _tensor(var)
+        return found
+
+    def to_static_state_dict(self, destination=None, include_sublayers=True, structured_name_prefix=""):
+        """As ``state_dict``, with the buffers that are kept out of it."""
+        found = self.state_dict(destination, include_sublayers, structured_name_prefix)
+        for path, var in self.named_buffers(include_sublayers=include_sublayers):
+            found[structured_name_prefix + path] = _tensor(var)
         return found
 
     def set_state_dict(self, state_dict, include_sublayers=True, use_structured_name=True):
@@ -155,7 +210,7 @@ class Layer:
                 notices.log().warning("%s: %r is %s in the state given, expected %s: its value stays",
                                       self._full_name, name, list(found), list(var.shape))
             else:
-                _tensor(var).set(state_dict[name])
+                _tensor(var).set(np.asarray(state_dict[name]).astype(var._dtype))
 
     set_dict = load_dict = set_state_dict
 
@@ -197,89 +252,6 @@ class Layer:
     def __repr__(self):
         inner = [f"  ({name}): {layer!r}".replace("\n", "\n  ") for name, layer in self._sub_layers.items()]
         return f"{type(self).__name__}({self.extra_repr()}" + ("\n" + "\n".join(inner) + "\n)" if inner else ")")
-
-
-class Sequential(Layer):
-    """Layers one after the other; given as layers, or as (name, layer) pairs."""
-
-    def __init__(self, *layers):
-        super().__init__()
-        for i, one in enumerate(layers):
-            name, layer = one if isinstance(one, (tuple, list)) else (str(i), one)
-            self.add_sublayer(str(name), layer)
-
-    def forward(self, input):
-        """The last layer's output."""
-        for layer in self._sub_layers.values():
-            input = layer(input)
-        return input
-
-    def __getitem__(self, index):
-        return list(self._sub_layers.values())[index]
-
-    def __len__(self):
-        return len(self._sub_layers)
-
-
-class LayerList(Layer):
-    """A list of layers, registered with the layer that holds it."""
-
-    def __init__(self, sublayers=None):
-        super().__init__()
-        self.extend(sublayers or ())
-
-    def append(self, sublayer):
-        """Add a layer at the end."""
-        self.add_sublayer(str(len(self)), sublayer)
-        return self
-
-    def extend(self, sublayers):
-        """Add several layers at the end."""
-        for layer in sublayers:
-            self.append(layer)
-        return self
-
-    def insert(self, index, sublayer):
-        """Add a layer before the one at ``index``."""
-        layers = list(self)
-        layers.insert(index, sublayer)
-        self._sub_layers.clear()
-        self.extend(layers)
-
-    def __getitem__(self, index):
-        return list(self._sub_layers.values())[index]
-
-    def __len__(self):
-        return len(self._sub_layers)
-
-    def __iter__(self):
-        return iter(list(self._sub_layers.values()))
-
-
-class ParameterList(Layer):
-    """A list of parameters, registered with the layer that holds it."""
-
-    def __init__(self, parameters=None):
-        super().__init__()
-        for parameter in parameters or ():
-            self.append(parameter)
-
-    def append(self, parameter):
-        """Add a parameter at the end."""
-        self.add_parameter(str(len(self)), parameter)
-        return self
-
-    def __getitem__(self, index):
-        return list(self._parameters.values())[index]
-
-    def __setitem__(self, index, parameter):
-        self.add_parameter(list(self._parameters)[index], parameter)
-
-    def __len__(self):
-        return len(self._parameters)
-
-    def __iter__(self):
-        return iter(list(self._parameters.values()))
 
 
 def _tensor(var):

@@ -5,7 +5,8 @@ import math
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.initializers import Uniform
 from fleet_mpi.program.layers import activation as activations
-from fleet_mpi.program.layers.layer import Layer, LayerList
+from fleet_mpi.program.layers.layer import Layer
+from fleet_mpi.program.layers.layer_containers import LayerList
 from fleet_mpi.program.layers.manipulation import split
 from fleet_mpi.program.layers.math import elementwise_add, matmul
 from fleet_mpi.program.layers.nn import dropout

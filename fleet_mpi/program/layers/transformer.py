@@ -6,7 +6,8 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.program.layers import activation, manipulation, math, nn
 from fleet_mpi.program.layers.classes import Dropout, LayerNorm, Linear
 from fleet_mpi.program.layers.functional_dropout import dropout
-from fleet_mpi.program.layers.layer import Layer, LayerList
+from fleet_mpi.program.layers.layer import Layer
+from fleet_mpi.program.layers.layer_containers import LayerList
 from fleet_mpi.program.layers.positions import triu
 from fleet_mpi.program.layers.tensor import fill_constant, fill_constant_batch_size_like
 

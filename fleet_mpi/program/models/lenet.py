@@ -3,7 +3,8 @@
 from fleet_mpi.program.layers import manipulation
 from fleet_mpi.program.layers.classes import Linear, MaxPool2D, ReLU
 from fleet_mpi.program.layers.convolution_classes import Conv2D
-from fleet_mpi.program.layers.layer import Layer, Sequential
+from fleet_mpi.program.layers.layer import Layer
+from fleet_mpi.program.layers.layer_containers import Sequential
 
 
 class LeNet(Layer):

@@ -4,7 +4,8 @@ from fleet_mpi.program.layers import manipulation
 from fleet_mpi.program.layers.activation_classes import ReLU6
 from fleet_mpi.program.layers.classes import AdaptiveAvgPool2D, BatchNorm2D, Dropout, Linear
 from fleet_mpi.program.layers.convolution_classes import Conv2D
-from fleet_mpi.program.layers.layer import Layer, Sequential
+from fleet_mpi.program.layers.layer import Layer
+from fleet_mpi.program.layers.layer_containers import Sequential
 from fleet_mpi.program.models import pretrained as weights
 
 # Expansion, channels, blocks, stride of the first.

@@ -4,7 +4,8 @@ from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.layers import manipulation
 from fleet_mpi.program.layers.classes import AdaptiveAvgPool2D, BatchNorm2D, Linear, MaxPool2D, ReLU
 from fleet_mpi.program.layers.convolution_classes import Conv2D
-from fleet_mpi.program.layers.layer import Layer, Sequential
+from fleet_mpi.program.layers.layer import Layer
+from fleet_mpi.program.layers.layer_containers import Sequential
 from fleet_mpi.program.models import pretrained as weights
 
 _BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}

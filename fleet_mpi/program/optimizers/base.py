@@ -8,16 +8,19 @@ clipping, regularisation, one update op each. All these ops carry the role Optim
 
 from contextlib import contextmanager
 
+import numpy as np
+
 from fleet_mpi.errors import NotBuilt, UsageError, nearest
 from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.build.clip import GradientClip, append_gradient_clip_ops
-from fleet_mpi.program.build.initializers import Constant
+from fleet_mpi.program.build.initializers import Constant, NumpyArray
 from fleet_mpi.program.build.regularizers import append_regularization_ops
 from fleet_mpi.program.graph import program as programs, unique_name
 from fleet_mpi.program.graph.unique_name import name_scope
 from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.ops.optimize import attributes, out_slot, tensor_slot, variable_settings
 from fleet_mpi.program.optimizers.learning_rate import LearningRate
+from fleet_mpi.program.optimizers.state import restore, state_of
 from fleet_mpi.update_rules import BETA_POWERS, RULES
 
 
@@ -38,6 +41,7 @@ class Optimizer:
         self._grad_clip = grad_clip
         self._name = name
         self._accumulators = {}
+        self._first_values = {}  # of accumulators that are still to be made, from a saved state
         self._opti_name_list = []
         self._rate_dtype = "float32"
         self._skip_update = None
@@ -172,8 +176,8 @@ class Optimizer:
         if param.name in held and held[param.name].block.program is programs.default_main_program():
             return held[param.name]
         kind = f"{self._name}_{name}" if self._name else name
-        made = persistable(unique_name.generate(f"{param.name}_{kind}"), shape or param.shape,
-                           dtype or param.dtype, fill_value)
+        own = unique_name.generate(f"{param.name}_{kind}")
+        made = persistable(own, shape or param.shape, dtype or param.dtype, self._first_values.get(own, fill_value))
         held[param.name] = made
         self._opti_name_list.append(made.name)
         return made
@@ -216,6 +220,16 @@ class Optimizer:
         """Learn with another rate from now on; not where a schedule decides."""
         self.learning_rate.change(value)
 
+    def state_dict(self):
+        """{name: tensor} of the states, as they stand in the global scope, and the scheduler's (``LR_Scheduler``)."""
+        return state_of(self)
+
+    def set_state_dict(self, state_dict):
+        """Go on from where ``state_dict()`` was taken; before ``minimize``, these will be the first values."""
+        restore(self, state_dict)
+
+    set_dict = set_state_dict
+
     def step(self):
         """Refuse: there are no eager gradients here."""
         refuse_eager(self, "step")
@@ -238,12 +252,12 @@ def checked_hypers(owner, hypers):
 
 
 def persistable(name, shape, dtype, value):
-    """A persistable variable of the main program, filled with one value by the startup program."""
+    """A persistable variable of the main program, filled with a number or an array by the startup program."""
     main = programs.default_main_program().global_block()
     startup = programs.default_startup_program().global_block()
     made = main.create_var(name=name, shape=shape, dtype=dtype, persistable=True, stop_gradient=True)
     twin = startup.create_var(name=name, shape=shape, dtype=dtype, persistable=True)
-    Constant(value)(twin, startup)
+    (NumpyArray if isinstance(value, np.ndarray) else Constant)(value)(twin, startup)
     return made
 
 

@@ -8,7 +8,8 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.classes import Dropout, Linear
-from fleet_mpi.program.layers.layer import Layer, LayerList, Sequential
+from fleet_mpi.program.layers.layer import Layer
+from fleet_mpi.program.layers.layer_containers import Sequential
 from fleet_mpi.program.layers.tensor import fill_constant
 
 
@@ -39,13 +40,15 @@ def test_sublayers_are_found_by_path():
     tower = Tower()
     assert [path for path, _ in tower.named_sublayers()] == ["first", "more_0", "more_1"]
     assert tower.sublayers(include_self=True)[0] is tower and len(tower.sublayers()) == 3
-    assert tower.children() == tower.sublayers() and tower.named_children()[0][0] == "first"
+    assert list(tower.children()) == tower.sublayers() and next(tower.named_children())[0] == "first"
+    assert [path for path, _ in tower.named_sublayers("tower", layers_set={tower.first})] == [
+        "tower.more_0", "tower.more_1"]
 
 
 def test_a_shared_layer_counts_once():
     shared = Linear(4, 4)
     both = Sequential(shared, shared)
-    assert len(both.parameters()) == 2 and len(both.sublayers()) == 1
+    assert len(both.parameters()) == 2 and len(both.sublayers()) == 1 and list(both.children()) == [shared]
 
 
 def test_attributes_are_registered_replaced_and_deleted():
@@ -118,24 +121,63 @@ def test_a_buffer_may_be_kept_out_of_the_state():
     assert sorted(layer.state_dict()) == ["bias", "kept", "weight"] and len(layer.buffers()) == 2
 
 
+def test_all_buffers_belong_to_the_state_of_a_static_program_and_paths_may_begin_with_a_prefix():
+    layer = Linear(2, 2)
+    layer.register_buffer("left", fill_constant([1], "float32", 1.0), persistable=False)
+    Executor().run(default_startup_program())
+    assert sorted(layer.to_static_state_dict(structured_name_prefix="a.")) == ["a.bias", "a.left", "a.weight"]
+
+
+def test_a_buffer_that_is_set_gets_its_value_by_an_op():
+    layer = Linear(2, 2)
+    counter = layer.register_buffer("counter", fill_constant([1], "float32", 1.0))
+    layer.counter = fill_constant([1], "float32", 5.0)
+    assert layer.counter is counter and Executor().run(fetch_list=[counter])[0] == [5.0]
+    layer.counter = None
+    assert layer.counter is None and not layer.buffers()
+
+
+def test_a_state_of_another_element_type_is_converted():
+    layer = Linear(2, 2)
+    Executor().run(default_startup_program())
+    layer.set_state_dict({"weight": np.full((2, 2), 3.0), "bias": np.ones(2, "int64")})
+    assert global_scope().array("linear_0.w_0").dtype == global_scope().array("linear_0.b_0").dtype == np.float32
+
+
+def test_a_layer_makes_variables_named_after_it():
+    made = Linear(2, 2).create_variable()
+    assert made.name == "linear_0._generated_var_0" and not made.persistable
+    assert Linear(2, 2).create_tensor("mine", persistable=True, dtype="int64").name == "mine"
+
+
+def test_hooks_change_what_goes_in_and_comes_out_until_they_are_removed():
+    layer, x = Linear(2, 2, bias_attr=False), default_main_program().global_block().create_var(
+        name="x", shape=[-1, 2], is_data=True)
+    met = []
+    note = layer.register_forward_pre_hook(lambda layer, inputs: met.append((layer, inputs)))
+    double = layer.register_forward_pre_hook(lambda layer, inputs: inputs[0] * 2)
+    more = layer.register_forward_post_hook(lambda layer, inputs, outputs: outputs + inputs[0])
+    both = layer(x)
+    double.remove(), double.remove()
+    single = layer(x)
+    more.remove()
+    plain = layer(x)
+    note.remove()
+    layer(x)
+    assert met == [(layer, (x,))] * 3
+    executor, ones = Executor(), np.ones((1, 2), "float32")
+    executor.run(default_startup_program())
+    both, single, plain = executor.run(feed={"x": ones}, fetch_list=[both, single, plain])
+    np.testing.assert_allclose(both, plain * 2 + 2, rtol=1e-6)
+    np.testing.assert_allclose(single, plain + 1, rtol=1e-6)
+
+
 def test_training_is_switched_everywhere():
     network = Sequential(Linear(2, 2), Sequential(Dropout(0.5)))
     network.eval()
     assert not any(layer.training for layer in network.sublayers(include_self=True))
     network.train()
     assert network[1][0].training
-
-
-def test_containers_run_and_index():
-    network = Sequential(("one", Linear(4, 3)), ("two", Linear(3, 2)))
-    x = default_main_program().global_block().create_var(name="x", shape=[-1, 4], is_data=True)
-    assert network(x).shape == (-1, 2) and len(network) == 2 and network.two is network[1]
-    layers = LayerList([Linear(4, 4)])
-    layers.append(Linear(4, 4)).extend([Linear(4, 4)])
-    inserted = Linear(4, 4)
-    layers.insert(0, inserted)
-    assert len(layers) == 4 and layers[0] is inserted and len(list(layers)) == 4
-    assert len(layers.parameters()) == 8
 
 
 def test_apply_reaches_every_layer_from_the_bottom_up():

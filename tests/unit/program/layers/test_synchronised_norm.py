@@ -8,7 +8,7 @@ from fleet_mpi.program.graph.program import default_main_program, default_startu
 from fleet_mpi.program.graph.sync_batch_norm import MARK, has_marked, synchronise_batch_norm
 from fleet_mpi.program.layers import classes
 from fleet_mpi.program.layers.data import static_data
-from fleet_mpi.program.layers.layer import Sequential
+from fleet_mpi.program.layers.layer_containers import Sequential
 from fleet_mpi.program.layers.synchronised_norm import SyncBatchNorm
 from fleet_mpi.program.optimizers.plain import SGD
 from tests.exact.collective_networks import batches, normed
