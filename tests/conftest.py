@@ -13,6 +13,8 @@ from tests.unit.program.building import from_scratch
 # Programs without a seed of their own, here and in the processes that tests start, draw the same at every run of
 # the suite: a failure can be repeated. Another value may be set in the environment.
 os.environ.setdefault("FLEET_MPI_SEED", "20")
+# Tests start a thousand processes, which would compile the package's 400 files again each (0.5 s).
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # No deadline: the machine is shared, and a kernel may be compiled in an example. The same examples at every run.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("suite")

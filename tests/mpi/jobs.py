@@ -14,7 +14,7 @@ Job-test (a whole script under mpirun or under our launcher; any file tests/mpi/
         assert ended.code == 0, ended.story()    # every rank's last words
         assert ended.ranks[0].out == "done\n"    # what rank 0 alone wrote
 
-Plain ``pytest`` runs both. While writing an inside-test: ``python tests/mpi/jobs.py 3 -k ranks_meet``.
+Plain ``pytest`` runs both. While writing an inside-test: ``python -m tests.mpi.jobs 3 -k ranks_meet``.
 """
 
 import os
