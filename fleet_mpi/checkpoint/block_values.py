@@ -14,7 +14,7 @@ from fleet_mpi import notices
 from fleet_mpi.checkpoint import blocks, variables
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.variables import choose, is_persistable
-from fleet_mpi.parameter_server.kept import Contents
+from fleet_mpi.parameter_server.state import Inventory
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.server_program import scope_name, shards_of, state_name
 
@@ -25,7 +25,7 @@ class BlockValues:
     def __init__(self, distribution, index, scope):
         self.distribution, self.index, self.scope = distribution, index, scope
         self.program = distribution.origin
-        self.contents = Contents(sessions.describe(distribution))
+        self.contents = Inventory(sessions.describe(distribution))
 
     def at_one_moment(self):
         """What is added within the block is of one moment."""

@@ -24,10 +24,10 @@ def save_vars(whole, dirname, program, scope, predicate=is_persistable, filename
               author=None):
     """Save variables of the untranspiled program from the servers and from a worker's scope.
 
-    The servers stand still until the last value is written; old files are replaced after that, or none is.
+    The servers are frozen while they copy their shards. Old files are replaced when all values are written.
 
     Args:
-        whole: the worker's ``Whole``; none of its client's pushes may be under way.
+        whole: the worker's ``ServerState``; none of its client's pushes may be under way.
         counters: the persistable variables that the servers' schedules keep.
         runs: the worker's program, where its runs are to be counted: all that persists is saved.
         author: the worker that saves, as one of several that may do so.
@@ -39,19 +39,22 @@ def save_vars(whole, dirname, program, scope, predicate=is_persistable, filename
 
 
 def add_vars(save, whole, chosen, scope, filename=None, counters=()):
-    """Let a save have variables, from the servers and from a worker's scope; the servers stand still meanwhile."""
-    kept = whole.contents.by_program_name(counters)
+    """Let a save have variables, from the servers, as of one moment, and from a worker's scope."""
+    kept = whole.inventory.by_program_name(counters)
     mine = {name: variables.value_in(scope, name) for name in chosen if name not in kept}
 
+    keys = [kept[name] for name in chosen if name in kept]
+
     def values():
+        fetched = whole.fetch_all(keys)
         for name in chosen:
             if name in kept:
-                array = whole.fetch_kept(kept[name])
+                array = next(fetched)
                 save.has(array)
                 yield name, array, ()
             else:
                 yield name, mine[name].array, mine[name].lod_offsets
-    with whole.frozen():
+    with whole.copied(keys):
         variables.write_values(save, values(), filename)
 
 
@@ -76,25 +79,25 @@ def load_persistables(whole, dirname, program, scope, read, counters=()):
 
     ``read(names)`` gives (name, array, lod) tuples of these variables, as often as it is called.
     """
-    kept = whole.contents.by_program_name(counters)
+    kept = whole.inventory.by_program_name(counters)
     chosen = choose(program, None, is_persistable)
     mine = [name for name in chosen if name in kept]
     # All is looked at before anything is changed; the files are read a second time for that, not kept in memory.
     variables.refuse_differences(dirname, {
         name: list(variables.differences(name, tuple(chosen[name].shape), chosen[name]._dtype, array))
         for name, array, _ in read(mine)})
-    load_rest(whole.contents, dirname, program, scope, read, counters)
+    load_rest(whole.inventory, dirname, program, scope, read, counters)
     stored = {}
     with whole.frozen(alone=True):
         for name, array, _ in read(mine):
-            whole.store_kept(kept[name], array)
+            whole.store(kept[name], array)
             if kept[name].kind == "state" and array.size == 1:
-                stored[name] = array, functools.partial(whole.fetch_kept, kept[name])
+                stored[name] = array, functools.partial(whole.fetch, kept[name])
         _check_numbers(dirname, stored)
 
 
 def load_rest(contents, dirname, program, scope, read, counters=()):
-    """Let a worker's scope have what is not the servers'; ``contents`` is ``Contents(description)``."""
+    """Let a worker's scope have what is not the servers'; ``contents`` is ``Inventory(description)``."""
     chosen = choose(program, None, is_persistable)
     rest = {name: chosen[name] for name in rest_of(contents, program, counters)}
     if rest:

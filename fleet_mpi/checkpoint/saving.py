@@ -15,8 +15,7 @@ from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.transaction import Author, saving_into
 from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
 from fleet_mpi.errors import UsageError
-from fleet_mpi.parameter_server.kept import Contents
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import Inventory, ServerState
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.runtime import collective_sessions as collective_session, sessions
 
@@ -54,7 +53,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
                                                     model_filename, params_filename, export_for_deployment,
                                                     program_only, author_here())
     refuse_on_server(main_program, "save_inference_model")
-    whole = Whole(connected("save_inference_model").client)
+    whole = ServerState(connected("save_inference_model").client)
     return distributed.save_inference_model(whole, dirname, feeded_var_names, target_vars, distribution.origin,
                                             global_scope(), model_filename, params_filename, program_only,
                                             author_here())
@@ -85,16 +84,16 @@ def load_all(source, main_program):
 
 def _load_to_servers(source, program, distribution):
     session = connected("load_persistables")
-    whole, origin, counters = Whole(session.client), distribution.origin, distribution.counters()
+    whole, origin, counters = ServerState(session.client), distribution.origin, distribution.counters()
 
     def read(names):
         return source.read(origin, names)
     if session.client.index == 0:
         with resuming_runs(program, source.folder, source.names(origin)):
             distributed.load_persistables(whole, source.folder, origin, global_scope(), read, counters)
-    elif source.has(origin, distributed.rest_of(whole.contents, origin, counters)):
+    elif source.has(origin, distributed.rest_of(whole.inventory, origin, counters)):
         with resuming_runs(program, source.folder, source.names(origin)):
-            distributed.load_rest(whole.contents, source.folder, origin, global_scope(), read, counters)
+            distributed.load_rest(whole.inventory, source.folder, origin, global_scope(), read, counters)
     session.pull(with_rest=False)
 
 
@@ -128,7 +127,7 @@ def load_rest(distribution, told, scope):
     """A worker's: take what it keeps itself (statistics of batch normalisation) from where the servers loaded
     theirs."""
     source, origin, counters = Source(*told), distribution.origin, distribution.counters()
-    contents = Contents(sessions.describe(distribution))
+    contents = Inventory(sessions.describe(distribution))
     rest = distributed.rest_of(contents, origin, counters)
     if not any(source.has(origin, [name]) for name in rest):
         if rest:
@@ -163,8 +162,8 @@ class ServerValues:
         self.program = distribution.origin
 
     def at_one_moment(self):
-        """Within the block the servers stand still."""
-        return self.whole.frozen()
+        """What is added within the block is of one moment."""
+        return self.whole.copied(self.whole.inventory.by_program_name(self.distribution.counters()).values())
 
     def add(self, save, vars=None, predicate=None, filename=None):
         """Let a save have some variables."""
@@ -179,7 +178,7 @@ def values_to_save(main_program, what):
         return ScopeValues(program)
     if program._server is not None:
         return BlockValues(distribution, program._server, global_scope())
-    return ServerValues(Whole(connected(what).client), distribution)
+    return ServerValues(ServerState(connected(what).client), distribution)
 
 
 def connected(what):

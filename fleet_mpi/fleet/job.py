@@ -9,7 +9,7 @@ from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import strategy, transpiler_strategies
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import ServerState, param
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.runtime import sessions
@@ -88,11 +88,11 @@ class Job:
 
     def _spread_first_values(self, session):
         """Let servers and workers have what worker 0 has: parameters there, all else that persists here."""
-        scope, whole = global_scope(), Whole(session.client)
-        kept = whole.contents.by_program_name(self.distribution.counters())
+        scope, state = global_scope(), ServerState(session.client)
+        kept = state.inventory.by_program_name(self.distribution.counters())
         if self.role.is_first_worker() and session.has_started:
             for variable in self.distribution.placement.variables:
-                whole.store(variable.name, scope.array(variable.name))
+                state.store(param(variable.name), scope.array(variable.name))
         for name in sorted(choose(self.origin, None, is_persistable)):
             if name not in kept:
                 value = self.role._all_gather(scope.array(name) if self.role.is_first_worker() else None)[0]
@@ -122,7 +122,7 @@ class Job:
     def _whole(self, what):
         """The servers' variables."""
         self._require(what, self.role.is_worker())
-        return Whole(connected(what).client)
+        return ServerState(connected(what).client)
 
     # ------------------------------------------------------------------ a server's life
 

@@ -312,12 +312,9 @@ class Client:
 
     # ------------------------------------------------------------------ other requests
 
-    def ask(self, link, kind, inline=b"", body=None, number=0, step=0, into=None):
-        """One request to one server and its answer: (header, inline, body).
-
-        ``into`` gives the body's place and length; without it, it comes in a new array.
-        """
-        return self.hear(self.start(link, kind, inline, body, number, step), kind, into)
+    def ask(self, link, kind, inline=b"", body=None, number=0, step=0):
+        """One request to one server and its answer: (header, inline, body)."""
+        return self.hear(self.start(link, kind, inline, body, number, step), kind)
 
     def start(self, link, kind, inline=b"", body=None, number=0, step=0):
         """The first half of ``ask``, for servers that cannot answer before the others were asked too."""
@@ -334,27 +331,41 @@ class Client:
             raise
         return part
 
-    def hear(self, part, kind, into=None):
+    def hear(self, part, kind):
         """The second half of ``ask``."""
+        return self.hear_all([part], kind)[0]
+
+    def hear_all(self, parts, kind, places=None):
+        """The answers of several requests, whose bodies come at the same time: [(header, inline, body)].
+
+        ``places(link, inline)`` gives the byte arrays that a body fills, each a message or more, and there is no body
+        to return; without it, a body comes in a new array.
+        """
         try:
-            found = self._hear(part, kind, into)
+            found = [self._open(part, kind, places) for part in parts]
+            for part in parts:
+                for pending, _, _ in part.body:
+                    self._wait_within(part, pending)
+                self._end(part)
         except BaseException as error:
             self.give_up(error)
             raise
         self.let_go()
         return found
 
-    def _hear(self, part, kind, into):
+    def _open(self, part, kind, places):
+        """Take the header of an answer and post the receives of its body."""
         link, header = part.link, self._header(part)
         answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
-        got = messages.room_for(header.body, link.name) if into is None else into
-        if len(got) != header.body:
+        body = None if places is not None else messages.room_for(header.body, link.name)
+        targets = [body] if places is None else places(link, answer)
+        expected = sum(map(len, targets))
+        if expected != header.body:
             raise PeerLost(f"{self._me()}: {link.name} answers {kind.name} with {header.body} bytes, expected "
-                           f"{len(got)}")
-        for start, stop in protocol.cuts(header.body, self.largest):
-            self._wait_within(part, self.transport.post_receive(link.rank, Channel.REPLY_BODY, got[start:stop]))
-        self._end(part)
-        return header, answer, got
+                           f"{expected}")
+        part.body = [(self.transport.post_receive(link.rank, Channel.REPLY_BODY, target[start:stop]), None, None)
+                     for target in targets for start, stop in protocol.cuts(len(target), self.largest)]
+        return header, answer, body
 
     def hello(self, fingerprint):
         """Compare what this worker and the servers believe of the job; the difference is an error.

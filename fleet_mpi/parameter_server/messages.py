@@ -75,7 +75,7 @@ def room_for(nbytes, source):
     """An array for a body that was announced."""
     try:
         return arrays.empty(nbytes, np.uint8)
-    except (MemoryError, ValueError):
+    except (MemoryError, ValueError, OverflowError):
         raise PeerLost(f"{source} announces {nbytes} bytes, more than there is memory for") from None
 
 
@@ -115,24 +115,44 @@ def manifest(named):
     return encode(described), [np.ascontiguousarray(array) for array in named.values()]
 
 
-def arrays_of(described, body, source):
-    """{key: array} from a description and the bytes that came with it; refuses what does not fit."""
-    found, start = {}, 0
-    for key, dtype, shape in _checked(decode(described, source), source):
-        nbytes = math.prod(shape) * dtype.itemsize
-        if start + nbytes > len(body):
-            raise PeerLost(f"{source} described {list(key)} as {dtype} {list(shape)}, which is not what it sent")
-        found[key] = body[start:start + nbytes].view(dtype).reshape(shape)
-        start += aligned(nbytes)
-    return found
+def described(inline, source):
+    """[(key, dtype, shape)] of the arrays that a message describes; refuses a damaged description."""
+    return list(_checked(decode(inline, source), source))
 
 
-def described_one(described, source):
+def described_one(inline, source):
     """(key, dtype, shape) from the description of one array."""
-    found = list(_checked(decode(described, source), source))
+    found = described(inline, source)
     if len(found) != 1:
         raise PeerLost(f"{source} described {len(found)} arrays where one is expected")
     return found[0]
+
+
+def new_array(dtype, shape, source):
+    """An array for values that were described."""
+    return room_for(math.prod(shape) * dtype.itemsize, source).view(dtype).reshape(shape)
+
+
+def encoded_lists(keys, longest):
+    """Yield the encoded lists of keys, in order, each of at most ``longest`` bytes, or of one key."""
+    named, size = [], 2
+    for key in keys:
+        length = len(encode(list(key))) + 2   # with a comma and a space
+        if named and size + length > longest:
+            yield encode(named)
+            named, size = [], 2
+        named.append(list(key))
+        size += length
+    if named:
+        yield encode(named)
+
+
+def keys_of(inline, source):
+    """The keys of an encoded list; PeerLost if one is none."""
+    named = decode(inline, source)
+    if not isinstance(named, list):
+        raise PeerLost(f"{source} named arrays {named!r:.60}; expected a list of names")
+    return [key_of(one, source) for one in named]
 
 
 def key_of(value, source):

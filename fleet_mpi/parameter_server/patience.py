@@ -11,7 +11,7 @@ from fleet_mpi.wire import waiting
 from fleet_mpi.wire.protocol import Kind
 
 FIRST_STEP_S = 60.0  # compiling took 15 s with more ranks than cores; a deadline that is longer stays what it is
-_OF_SAVING = (Kind.FREEZE, Kind.FETCH, Kind.STORE, Kind.THAW)
+_OF_SAVING = (Kind.FREEZE, Kind.COPY, Kind.FETCH, Kind.STORE, Kind.THAW)
 LOOK_EVERY_S = 0.02  # an idle server looks for messages more often than for the time
 
 
@@ -75,7 +75,7 @@ class Patience:
 
     def _check_workers(self, deadline):
         server = self.server
-        late = set(server.mode.late(deadline)) - self.held_up - server.snapshots.held_up()
+        late = set(server.mode.late(deadline)) - self.held_up - server.snapshots.held_up() - self._reading(deadline)
         beginning = {worker for worker in late & self.greeted if not server.applied[worker]}
         late -= beginning
         if not late and beginning:
@@ -84,6 +84,11 @@ class Patience:
         if late:
             names = ", ".join(server.inboxes[worker].name for worker in sorted(late))
             self._give_up(f"the others have waited {deadline:.1f} s for {names}", server.active - late)
+
+    def _reading(self, deadline):
+        """The workers that read copies, for a save, and were heard of in time."""
+        now = time.monotonic()
+        return {worker for worker in self.server.snapshots.copies if now - self.savers_heard[worker] <= deadline}
 
     def _give_up(self, what, workers):
         server = self.server

@@ -1,4 +1,4 @@
-"""A server's part in saving and loading: giving out and taking over arrays by name, and standing still meanwhile.
+"""A server's part in saving and loading: one moment of all servers, copies of it, and arrays by name.
 
 Pushes are applied at every moment, on each server at another one. For a state that all servers had at the same
 number of pushes, one worker freezes them: every server says which pushes it has begun and begins no other; told
@@ -6,10 +6,16 @@ the largest numbers that any server said, it lets the pushes up to these pass (e
 come) and answers once they are applied. A push that comes later is parked before the mode hears of it, until the
 servers are thawed. Pulls are answered all the time.
 
-Workers that save share a freeze: one that comes while others save gets their moment, and the servers thaw with the last
-of them. One that loads is alone; whoever cannot join waits in a queue, first come first served. Every worker asks the
-servers in the same order, and goes on to the next when it is in: so two never wait for each other.
+A worker that saves lets every server copy what it asks for, and thaws them once all have copied: it reads the copies
+while training goes on, and the servers drop them when it is done. Workers that save at the same moment share the
+copies, so that a synchronous job has one at most.
+
+Workers that save share a freeze: one that comes while others are in it gets their moment, and the servers thaw with the
+last of them. One that loads is alone; whoever cannot join waits in a queue, first come first served. Every worker asks
+the servers in the same order, and goes on to the next when it is in: so two never wait for each other.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +25,19 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Kind
 
-ALONE = 1  # the number of a FREEZE by a worker that is going to change values
+ALONE = 1         # the number of a FREEZE by a worker that is going to change values
+KEEP_COPIES = 1   # the number of a THAW by a worker that reads its copies from now on
+
+
+class Copies(NamedTuple):
+    """What was copied at a moment, which the pushes and stores before it name: {key: array}."""
+
+    moment: tuple
+    arrays: dict
 
 
 class Snapshots:
-    """Handles STORE, FETCH, FREEZE and THAW for a server, and parks its pushes while it is frozen.
+    """Handles STORE, FETCH, FREEZE, COPY and THAW for a server, and parks its pushes while it is frozen.
 
     Keys of arrays are ("param", variable, block), ("state", variable, block, the rule's state), ("rate", name) and
     ("counter", name). ``counters`` is set where there are schedules: called, it gives {name: array} of what they keep.
@@ -32,11 +46,14 @@ class Snapshots:
     def __init__(self, server):
         self.server = server
         self.handlers = {Kind.STORE: self._store, Kind.FETCH: self._fetch, Kind.FREEZE: self._freeze,
-                         Kind.THAW: self._thaw}
+                         Kind.COPY: self._copy, Kind.THAW: self._thaw}
         self.begun = [0] * len(server.inboxes)   # the last push of each worker that the mode has heard of
         self.limits = None                       # while frozen: the last one it may hear of
-        self.freezers, self.is_alone = set(), False   # the workers it stands still for; whether the only one changes values
-        self.queue, self.parked, self.awaits = [], [], []   # freezes that wait, pushes that do, and who is answered later
+        # The workers it is frozen for, and whether the only one changes values.
+        self.freezers, self.is_alone = set(), False
+        # Freezes that wait, pushes that do, and the workers that are answered later.
+        self.queue, self.parked, self.awaits = [], [], []
+        self.copies, self.stores = {}, 0   # {worker that reads them: Copies}; how many arrays were replaced
         self.counters = dict
 
     # ------------------------------------------------------------------ standing still
@@ -100,6 +117,8 @@ class Snapshots:
 
     def _thaw(self, inbox, header):
         self.freezers.discard(inbox.index)
+        if header.number != KEEP_COPIES:
+            self.copies.pop(inbox.index, None)
         self.server.answer(inbox)
         if not self.freezers:
             self.limits, self.is_alone = None, False
@@ -114,14 +133,37 @@ class Snapshots:
         for inbox, header in parked:
             self.server.take(inbox, header)
 
+    # ------------------------------------------------------------------ copies of a moment
+
+    def _copy(self, inbox, header):
+        """Add to what a worker may read after the thaw; one that others have copied at this moment is shared."""
+        if inbox.index not in self.freezers:
+            raise PeerLost(f"{self._name(inbox)} asked for copies, but has not frozen this server")
+        moment = tuple(self.server.applied), self.stores
+        shared = [one for one in self.copies.values() if one.moment == moment]
+        copies = self.copies[inbox.index] = shared[0] if shared else Copies(moment, {})
+        for key in messages.keys_of(inbox.inline(header), self._name(inbox)):
+            if key not in copies.arrays:
+                copies.arrays[key] = self.find(key).copy()
+        self.server.answer(inbox)
+
     # ------------------------------------------------------------------ arrays by name
 
     def _fetch(self, inbox, header):
-        """Answer with one array: where it lies if nothing changes it meanwhile."""
-        key = messages.key_of(messages.decode(inbox.inline(header), self._name(inbox)), self._name(inbox))
-        found = self.find(key)
-        described, (values,) = messages.manifest({key: found if inbox.index in self.freezers else found.copy()})
-        self.server.answer(inbox, Kind.VALUES, described, [bytes_of(values)])
+        """Answer with arrays: the worker's copies, else from where they lie if nothing changes them meanwhile."""
+        keys = messages.keys_of(inbox.inline(header), self._name(inbox))
+        described, values = messages.manifest({key: self._readable(inbox, key) for key in keys})
+        self.server.answer(inbox, Kind.VALUES, described, [bytes_of(one) for one in values])
+
+    def _readable(self, inbox, key):
+        if inbox.index in self.freezers:
+            return self.find(key)
+        copies = self.copies.get(inbox.index)
+        if copies is None:
+            return self.find(key).copy()
+        if key not in copies.arrays:
+            raise PeerLost(f"{self._name(inbox)} asked for {list(key)}, which is not among its copies")
+        return copies.arrays[key]
 
     def _store(self, inbox, header):
         """Receive one array, straight to where it belongs, or first beside it where it has several places."""
@@ -136,6 +178,7 @@ class Snapshots:
 
         def on_part(part):
             if part == len(targets) - 1:
+                self.stores += 1
                 self._take_over(key, values)
                 self.server.answer(inbox)
         if targets:

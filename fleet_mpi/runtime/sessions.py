@@ -19,8 +19,8 @@ from fleet_mpi.parameter_server.device_copies import DeviceCopies, rows_on_host
 from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.parameter_server.recipes import Recipe
 from fleet_mpi.parameter_server.server import Server
+from fleet_mpi.parameter_server.state import ServerState, rate
 from fleet_mpi.parameter_server.tables.rows import RowTableDescription
-from fleet_mpi.parameter_server.whole import Whole
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.program.engine.places import CPUPlace
@@ -153,7 +153,7 @@ class WorkerSession:
 
     def rate(self, name):
         """A learning rate that the servers compute, as of the last update."""
-        return Whole(self.client).fetch_rate(name).item()
+        return ServerState(self.client).fetch(rate(name)).item()
 
     def pull(self, with_rest=True):
         """Take the servers' parameters as they are; and what workers keep, from where the servers loaded theirs."""

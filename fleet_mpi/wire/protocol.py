@@ -36,13 +36,14 @@ class Kind(enum.IntEnum):
     PUSH_PULL = 4   # gradients; answered VALUES with the parameters they lead to
     PULL_ROWS = 5   # ids per table; answered VALUES with their rows
     STORE = 6       # a named array to take over; answered DONE
-    FETCH = 7       # the name of an array; answered VALUES
+    FETCH = 7       # names of arrays; answered VALUES, from the worker's copies where it has some
     FREEZE = 8      # begin no push from now on; answered VALUES with the pushes begun per worker (int64).
     #                 With such counts: apply the pushes up to these, then answer DONE, still frozen
-    THAW = 9        # go on; answered DONE
+    THAW = 9        # go on, and forget this worker's copies unless the number says to keep them; answered DONE
     LEAVE = 10      # this worker will send nothing more; no answer
     WAITING = 11    # this worker has waited for long for the server with this number; no answer
     PRESENT = 12    # a server has begun, and will take requests in a while; no answer
+    COPY = 13       # names of arrays: while frozen, copy them for this worker's FETCH; answered DONE
     DONE = 20
     VALUES = 21
     ERROR = 22      # a sentence and the exit code; the job ends

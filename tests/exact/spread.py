@@ -3,7 +3,7 @@
 import threading
 
 import fleet_mpi.fluid as fluid
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import sessions
@@ -55,9 +55,9 @@ class Spread:
 
 def state_of(session, persistable):
     """What the servers keep of these variables and, of the rest, what this worker has."""
-    whole, scope = Whole(session.client), session.scope
-    kept = whole.contents.by_program_name(session.distribution.counters())
-    found = {name: whole.fetch_kept(one) for name, one in kept.items()}
+    whole, scope = ServerState(session.client), session.scope
+    kept = whole.inventory.by_program_name(session.distribution.counters())
+    found = {name: whole.fetch(one) for name, one in kept.items()}
     own = {name: scope.array(name) for name in persistable - set(found)}
     return {name: array for name, array in {**own, **found}.items() if array is not None and name in persistable}
 

@@ -7,7 +7,7 @@ from fleet_mpi import modes
 from fleet_mpi.parameter_server.client import Client, Description
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.server import Server
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import ServerState, param
 from fleet_mpi.placement import Variable, place
 
 # The first one is more than a message: it travels in pieces.
@@ -35,10 +35,11 @@ def push_all(client):
 
 def snapshots(client, pushers):
     """Every moment that is looked at is one, and they come in order."""
-    whole, moments = Whole(client), []
+    state, moments = ServerState(client), []
     while not moments or moments[-1] < pushers * PUSHES:
-        with whole.frozen():
-            seen = {float(value) for one in VARIABLES for value in np.unique(whole.fetch(one.name))}
+        # In turns: what the servers have while they stand still, and copies while they go on.
+        with state.frozen() if len(moments) % 2 else state.copied([param(one.name) for one in VARIABLES]):
+            seen = {float(value) for one in VARIABLES for value in np.unique(state.fetch(param(one.name)))}
         assert len(seen) == 1, seen
         moments += seen
     assert moments == sorted(moments)

@@ -12,8 +12,7 @@ from fleet_mpi.checkpoint.inference_model import load_inference_model
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.tensor_file import read_tensor, write_tensor
 from fleet_mpi.errors import CheckpointDamaged, UsageError
-from fleet_mpi.parameter_server.kept import Contents
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import Inventory, ServerState
 from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard
 from fleet_mpi.program.graph.program import prune
 from fleet_mpi.runtime import sessions
@@ -82,7 +81,7 @@ class Training:
     def save(self, folder, filename=None):
         with scope_guard(self.scope):
             if hasattr(self, "distribution"):
-                distributed.save_vars(Whole(self.client), folder, self.origin, global_scope(), filename=filename,
+                distributed.save_vars(ServerState(self.client), folder, self.origin, global_scope(), filename=filename,
                                       counters=self.distribution.counters())
             else:
                 variables.save_persistables(None, folder, self.origin, filename)
@@ -138,7 +137,7 @@ def test_running_servers_take_over_what_was_saved(saved, tmp_path):
     training = Training(3)
     training.run(5, 6)
     with scope_guard(training.scope):
-        distributed.load_persistables(Whole(training.client), saved, training.origin, global_scope(),
+        distributed.load_persistables(ServerState(training.client), saved, training.origin, global_scope(),
                                       lambda names: Source(saved).read(training.origin, names),
                                       training.distribution.counters())
     training.save(tmp_path)
@@ -159,8 +158,8 @@ def test_a_model_for_inference_has_whole_parameters(tmp_path):
     training = Training(3)
     training.run(0, 2)
     with scope_guard(training.scope):
-        names = distributed.save_inference_model(Whole(training.client), tmp_path, ["x", "ids"], [training.predicted],
-                                                 training.origin, global_scope())
+        names = distributed.save_inference_model(ServerState(training.client), tmp_path, ["x", "ids"],
+                                                 [training.predicted], training.origin, global_scope())
     assert names == [training.predicted.name]
     alone = Training(None)
     alone.run(0, 2)
@@ -241,14 +240,14 @@ def test_numbers_that_variables_share_must_be_equal(saved, tmp_path):
         Training(1, load=tmp_path / "damaged")
     training = Training(1)
     with pytest.raises(CheckpointDamaged, match="were both saved by the same training"):
-        distributed.load_persistables(Whole(training.client), tmp_path / "damaged", training.origin, Scope(),
+        distributed.load_persistables(ServerState(training.client), tmp_path / "damaged", training.origin, Scope(),
                                       lambda names: Source(tmp_path / "damaged").read(training.origin, names),
                                       training.distribution.counters())
 
 
 def test_contents_know_the_programs_names():
     described = Training(2).client.description
-    kept = Contents(described).by_program_name([SCHEDULED])
+    kept = Inventory(described).by_program_name([SCHEDULED])
     assert kept["table"] == ("param", "table", "")
     assert kept[SCHEDULED].kind == "counter"
     states = {one.state for one in kept.values() if one.variable == "table" and one.kind == "state"}

@@ -7,7 +7,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 from fleet_mpi import modes, settings
 from fleet_mpi.errors import Stalled, UsageError
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
@@ -201,7 +201,7 @@ def test_servers_that_stand_still_have_the_same_pushes_and_lose_none(mode, optio
 
     def body(worker):
         if worker == 0:
-            with Whole(loop.clients[0]).frozen():
+            with ServerState(loop.clients[0]).frozen():
                 for _ in range(20):
                     loop.pause(worker)
                     seen.append((loop.digest(), *(tuple(server.applied) for server in loop.servers)))

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings, strategies as st
 from fleet_mpi.errors import Diverged, FleetError, PeerLost, Stalled, UsageError
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import ServerState, param, rate
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
@@ -231,10 +231,10 @@ ASKED = {"pull": lambda client: client.collect(client.pull()),
          "push": lambda client: client.collect(client.push()),
          "push_pull": lambda client: client.collect(client.push_pull()),
          "hello": lambda client: client.hello({}),
-         "fetch": lambda client: Whole(client).fetch("x"),
-         "rate": lambda client: Whole(client).fetch_rate("lr"),
-         "store": lambda client: Whole(client).store("x", np.zeros((4, 5), np.float32)),
-         "freeze": lambda client: Whole(client)._freeze()}
+         "fetch": lambda client: ServerState(client).fetch(param("x")),
+         "rate": lambda client: ServerState(client).fetch(rate("lr")),
+         "store": lambda client: ServerState(client).store(param("x"), np.zeros((4, 5), np.float32)),
+         "freeze": lambda client: ServerState(client)._freeze()}
 
 
 @settings(max_examples=300)

@@ -6,7 +6,7 @@ import pytest
 
 from fleet_mpi.errors import FleetError, PeerLost
 from fleet_mpi.parameter_server import interruption
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import ServerState, param, rate
 from tests.unit.parameter_server.loopback_job import VARIABLES, Job
 
 
@@ -48,26 +48,27 @@ def test_a_step_is_over_before_the_exception_goes_on(wait):
 
 
 @pytest.mark.parametrize("wait", range(9))
-def test_servers_are_thawed_and_what_is_fetched_later_is_right_wherever_a_save_was_interrupted(wait):
+@pytest.mark.parametrize("block", (ServerState.frozen, lambda state: state.copied([param("a")])))
+def test_servers_are_thawed_and_what_is_fetched_later_is_right_wherever_a_save_was_interrupted(block, wait):
     job, values = filled()
     interrupting(job, wait)
-    whole = Whole(job.clients[0])
-    with pytest.raises(Interrupted), whole.frozen():
+    state = ServerState(job.clients[0])
+    with pytest.raises(Interrupted), block(state):
         for _ in range(5):
-            whole.fetch("a")
-    assert not any(server.snapshots.freezers for server in job.servers)
-    with whole.frozen():
-        assert all(np.array_equal(whole.fetch(name), expected) for name, expected in values.items())
+            state.fetch(param("a"))
+    assert not any(server.snapshots.freezers or server.snapshots.copies for server in job.servers)
+    with state.frozen():
+        assert all(np.array_equal(state.fetch(param(name)), expected) for name, expected in values.items())
     job.train(1)
 
 
 def test_a_second_exception_goes_on_at_once_and_nothing_more_can_be_asked():
     job, _ = filled()
     interrupting(job, 0, 1)
-    whole = Whole(job.clients[0])
-    with pytest.raises(Interrupted), whole.frozen():
-        whole.fetch("a")
-    for ask in (lambda: whole.fetch("a"), job.clients[0].push_pull, job.clients[0].pull, job.clients[0].leave):
+    state = ServerState(job.clients[0])
+    with pytest.raises(Interrupted), state.frozen():
+        state.fetch(param("a"))
+    for ask in (lambda: state.fetch(param("a")), job.clients[0].push_pull, job.clients[0].pull, job.clients[0].leave):
         with pytest.raises(PeerLost, match="worker 0 was interrupted by Interrupted in the middle of a request"):
             ask()
 
@@ -106,5 +107,5 @@ def test_one_that_comes_while_messages_are_made_cuts_the_worker_off():
 def test_an_error_of_the_request_itself_cuts_nobody_off():
     job, _ = filled()
     with pytest.raises(FleetError):
-        Whole(job.clients[0]).fetch_rate("no such rate")
+        ServerState(job.clients[0]).fetch(rate("no such rate"))
     assert not job.clients[0].is_cut_off

@@ -33,38 +33,51 @@ def coded(value):
 @given(named=st.dictionaries(KEYS, ARRAYS, max_size=5))
 def test_named_arrays_come_back_as_they_were(named):
     described, parts = messages.manifest(named)
-    found = messages.arrays_of(described, messages.joined(parts), "worker 1")
-    assert list(found) == list(named)
-    for key, array in named.items():
-        assert found[key].dtype == array.dtype and found[key].shape == array.shape
-        assert np.array_equal(found[key], array)
+    found = messages.described(described, "worker 1")
+    assert [key for key, _, _ in found] == list(named)
+    for (_, dtype, shape), part, array in zip(found, parts, named.values()):
+        again = messages.new_array(dtype, shape, "worker 1")
+        again[...] = part
+        assert (dtype, shape) == (array.dtype, array.shape) and np.array_equal(again, array)
 
 
-@given(content=st.binary(max_size=100), body=st.binary(max_size=100))
-def test_random_bytes_are_no_description(content, body):
+@given(keys=st.lists(KEYS, max_size=8), longest=st.integers(2, 200))
+def test_lists_of_keys_are_cut_to_the_length_of_a_message_and_come_back(keys, longest):
+    cut = list(messages.encoded_lists(keys, longest))
+    assert [key for one in cut for key in messages.keys_of(one, "worker 1")] == keys
+    assert all(len(one) <= longest or len(messages.keys_of(one, "worker 1")) == 1 for one in cut)
+
+
+@given(content=st.binary(max_size=100))
+def test_random_bytes_are_no_description(content):
     try:
-        assert messages.arrays_of(content, np.frombuffer(body, np.uint8), "worker 1") == {}
+        assert messages.described(content, "worker 1") == []
     except PeerLost as error:
         assert "worker 1" in str(error)
 
 
-@given(value=VALUES, body=st.integers(0, 200))
-@example([[["param", "x", 0], "<f4", [2 ** 40, 2 ** 40]]], 100)
-@example([[["param", "x", 0], "<f4", [-1]]], 100)
-@example([[["param", "x", 0], "|O", [1]]], 100)
-@example([[["param", "x", 0], "i4,f8", [1]]], 100)
-@example([[["param", "x", True], "<f4", [1]]], 100)
-@example([[["param", ["x"], 0], "<f4", [1]]], 100)
-@example([[["param", "x", 0], "<f4", [1.0]]], 100)
-@example([[["param", "x", 0], "<f4", [1] * 65]], 100)
-@example([[["rate", "x"], ["<f4"], [1]]], 100)
-@example([[["rate", "x"], {}, [1]]], 100)
-def test_a_description_of_other_values_is_refused(value, body):
+@given(value=VALUES)
+@example([[["param", "x", 0], "<f4", [2 ** 40, 2 ** 40]]])
+@example([[["param", "x", 0], "<f4", [-1]]])
+@example([[["param", "x", 0], "|O", [1]]])
+@example([[["param", "x", 0], "i4,f8", [1]]])
+@example([[["param", "x", True], "<f4", [1]]])
+@example([[["param", ["x"], 0], "<f4", [1]]])
+@example([[["param", "x", 0], "<f4", [1.0]]])
+@example([[["param", "x", 0], "<f4", [1] * 65]])
+@example([[["rate", "x"], ["<f4"], [1]]])
+@example([[["rate", "x"], {}, [1]]])
+def test_a_description_of_other_values_is_refused(value):
     try:
-        found = messages.arrays_of(coded(value), np.zeros(body, np.uint8), "worker 1")
+        found = messages.described(coded(value), "worker 1")
     except PeerLost:
         return
-    assert value == [] or all(array.nbytes <= body for array in found.values())
+    assert [[list(key), dtype.str, list(shape)] for key, dtype, shape in found] == value
+
+
+def test_an_array_that_no_memory_can_hold_is_refused():
+    with pytest.raises(PeerLost, match="worker 1 announces .* more than there is memory for"):
+        messages.new_array(np.dtype("<f4"), (2 ** 40, 2 ** 40), "worker 1")
 
 
 def test_a_description_as_deep_as_no_list_is_refused():

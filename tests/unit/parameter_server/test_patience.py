@@ -8,7 +8,7 @@ import pytest
 from fleet_mpi.errors import Stalled
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
 from fleet_mpi.parameter_server.snapshots import ALONE
-from fleet_mpi.parameter_server.whole import Whole
+from fleet_mpi.parameter_server.state import ServerState, param
 from fleet_mpi.placement import Variable
 from fleet_mpi.wire import waiting
 from fleet_mpi.wire.protocol import Kind
@@ -159,7 +159,7 @@ def serve_for(server, seconds):
 def test_who_saves_too_long_is_named_to_those_that_wait(trained, waits):
     job = trained(1, 2, steps=1)
     server, saver, other = job.servers[0], job.clients[0], job.clients[1]
-    Whole(saver)._freeze(ALONE)
+    ServerState(saver)._freeze(ALONE)
     part = other.start(other.links[0], Kind.FREEZE) if waits == "to save" else other.push_pull()
     with pytest.raises(Stalled, match="the others have waited 0.2 s for worker 0, which is saving or loading"):
         server.serve()
@@ -167,11 +167,24 @@ def test_who_saves_too_long_is_named_to_those_that_wait(trained, waits):
         other.hear(part, Kind.FREEZE) if waits == "to save" else other.collect(part)
 
 
+def test_who_reads_its_copies_is_not_called_late_before_it_is_silent_for_long(trained):
+    job = trained(1, 2, steps=1)
+    server, saver, other = job.servers[0], ServerState(job.clients[0]), job.clients[1]
+    name = job.placement.variables[0].name
+    with pytest.raises(Stalled, match="the others have waited 0.2 s for worker 0"):
+        with saver.copied([param(name)]):
+            other.push_pull()
+            for _ in range(3):
+                serve_for(server, 0.15)
+                saver.fetch(param(name))
+            server.serve()
+
+
 def test_who_waits_to_save_is_not_called_late(trained):
     job = trained(1, 3, steps=1)
     job.clients[2].push_pull()
     serve_for(job.servers[0], 0.02)
-    Whole(job.clients[0])._freeze(ALONE)
+    ServerState(job.clients[0])._freeze(ALONE)
     job.clients[1].start(job.clients[1].links[0], Kind.FREEZE)
     with pytest.raises(Stalled, match="for worker 0") as told:
         job.servers[0].serve()

@@ -1,0 +1,300 @@
+"""The servers' state as one worker sees it: which variables they keep, and each of them whole, to read and to write.
+
+``Inventory`` knows names, shapes and shards. ``ServerState`` fetches from all servers at once, and puts back; a copy of
+one moment (``copied``) is what a save reads while training goes on. No push or pull of the same client may be in flight
+meanwhile. ``snapshots`` is the servers' side.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from fleet_mpi import arrays, update_rules
+from fleet_mpi.errors import FleetError, PeerLost, UsageError, nearest
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.snapshots import ALONE, KEEP_COPIES, bytes_of
+from fleet_mpi.wire import protocol
+from fleet_mpi.wire.protocol import Kind
+
+# Of variables that are in flight at once: enough for the links, little beside a model.
+BATCH_BYTES = 1 << 26
+_DESCRIBED_BYTES = 100  # of dtype, shape and brackets in the description of an array
+
+
+class StateKey(NamedTuple):
+    """The name of a value that servers keep: ``kind`` is "param", "state", "rate" or "counter".
+
+    ``variable`` is the parameter (or the name of a rate or counter), ``state`` the update rule's name for the state.
+    """
+
+    kind: str
+    variable: str
+    state: str = ""
+
+
+def param(variable: str) -> StateKey:
+    """The key of a parameter."""
+    return StateKey("param", variable)
+
+
+def rate(name: str) -> StateKey:
+    """The key of a learning rate, [1]; all servers have the same."""
+    return StateKey("rate", name)
+
+
+class Inventory:
+    """All variables of a Description, dense ones and tables of rows alike."""
+
+    def __init__(self, description):
+        self.description = description
+        self._variables = {one.name: one for one in (*description.placement.variables, *description.row_tables)}
+        self._tables = {table.name: table for table in description.row_tables}
+
+    def by_program_name(self, counters: Iterable[str] = ()) -> dict[str, StateKey]:
+        """{variable of the program: its key}. A rate is the servers' where they compute it, else the workers'."""
+        if not self.description.keeps_states:
+            return {variable: param(variable) for variable in self._variables}
+        found = {name: StateKey("counter", name) for name in counters}
+        for variable in self._variables:
+            recipe = self.recipe(variable)
+            if recipe.rate not in self.description.rates:
+                found[recipe.rate] = rate(recipe.rate)
+            found |= {name: StateKey("state", variable, state) for state, name in recipe.states}
+            found[variable] = param(variable)
+        return found
+
+    def variable(self, name: str):
+        """What is known of a variable: name, shape, dtype."""
+        if name not in self._variables:
+            raise UsageError(f"the servers keep no variable {name!r}; {nearest(name, self._variables)}")
+        return self._variables[name]
+
+    def recipe(self, name: str):
+        """How a variable is updated."""
+        return self._tables[name].recipe if name in self._tables else self.description.recipes[name]
+
+    def shards(self, name: str):
+        """The shards of a variable, in order: together they are the whole of it."""
+        return self._tables[name].shards if name in self._tables else self.description.placement.of_variable(name)
+
+    def state(self, variable: str, name: str) -> update_rules.State:
+        """The rule's State of this name."""
+        rule = self.recipe(self.variable(variable).name).rule
+        states = {state.name: state for state in update_rules.RULES[rule].states}
+        if name not in states:
+            raise UsageError(f"{variable} is updated by {rule}, which has no state {name!r}; {nearest(name, states)}")
+        return states[name]
+
+    def is_spread(self, key: StateKey) -> bool:
+        """Whether each shard has its part of the value; else every place has the same number."""
+        return key.kind == "param" or key.kind == "state" and self.state(key.variable, key.state).like_param
+
+    def shape_and_dtype(self, key: StateKey) -> tuple[tuple[int, ...], np.dtype]:
+        """Of a whole parameter or state."""
+        variable = self.variable(key.variable)
+        if key.kind == "param":
+            return tuple(variable.shape), np.dtype(variable.dtype)
+        state = self.state(key.variable, key.state)
+        return tuple(variable.shape) if state.like_param else (1,), np.dtype(state.dtype or variable.dtype)
+
+
+class ServerState:
+    """Reads and writes what the servers of a client keep, by StateKey."""
+
+    def __init__(self, client):
+        self.client, self.inventory = client, Inventory(client.description)
+        self._is_frozen = self._is_broken = self._has_copies = False
+
+    # ------------------------------------------------------------------ one moment of all servers
+
+    @contextlib.contextmanager
+    def frozen(self, alone: bool = False):
+        """Within the block no server applies a push; all have applied the same number of each worker's pushes.
+
+        Other workers may read at the same time; not if this one is ``alone``, as it must be to write.
+        """
+        if self._is_frozen:
+            yield
+            return
+        self._require_connection()
+        self._is_frozen = True
+        try:
+            self._freeze(ALONE if alone else 0)
+            yield
+        finally:
+            self._is_frozen = False
+            self._thaw()
+
+    @contextlib.contextmanager
+    def copied(self, keys: Iterable[StateKey]):
+        """Within the block ``fetch`` gives these values as of one moment, from copies: the servers go on training.
+
+        The servers are frozen for as long as the copying takes. The copies are released at the end of the block.
+        """
+        if self._is_frozen or self._has_copies:
+            yield
+            return
+        self._require_connection()
+        try:
+            with self.frozen():
+                self._ask_all(Kind.COPY, self._naming(keys))
+                self._has_copies = True   # the servers keep them after the thaw
+            yield
+        finally:
+            self._has_copies = False
+            self._thaw()
+
+    def _require_connection(self):
+        if self.client.has_left:
+            raise UsageError("this worker has said goodbye to the servers: save or load before stop_worker")
+
+    def _freeze(self, number=0):
+        begun = []
+        for link in self.client.links:
+            with self._breaking():
+                _, inline, _ = self.client.ask(link, Kind.FREEZE, number=number)
+            if len(inline) % 8 or begun and len(inline) != begun[0].nbytes:
+                raise PeerLost(f"{self._name(link)} sent {len(inline)} bytes of push counts")
+            begun.append(inline.view(np.int64))
+        counts = np.max(begun, axis=0).tobytes()
+        # All are told before one is waited for: a push with norms is applied by all servers together.
+        self._ask_all(Kind.FREEZE, [(link, counts) for link in self.client.links])
+
+    def _thaw(self):
+        # After a failed request the job ends; to wait for an answer once more would only delay that.
+        if not (self._is_broken or self.client.is_cut_off):
+            number = KEEP_COPIES if self._has_copies else 0
+            self._ask_all(Kind.THAW, [(link, b"") for link in self.client.links], number=number)
+
+    def _naming(self, keys):
+        """(link, inline) of requests that name values, each as many as fit into a message."""
+        named: dict = {}
+        for place in (place for key in keys for place in self._places_to_read(key)):
+            named.setdefault(place.server, []).append(place.wire_key)
+        return [(self.client.links[server], inline) for server, names in named.items()
+                for inline in messages.encoded_lists(names, protocol.PIECE)]
+
+    def _ask_all(self, kind, requests, places=None, number=0):
+        """Requests (link, inline, body), all in flight together, and their answers."""
+        with self._breaking():
+            parts = [self.client.start(link, kind, *told, number=number) for link, *told in requests]
+            self.client.hear_all(parts, kind, places)
+
+    @contextlib.contextmanager
+    def _breaking(self):
+        """An error of a request within the block ends the job."""
+        try:
+            yield
+        except FleetError:
+            self._is_broken = True
+            raise
+
+    # ------------------------------------------------------------------ reading
+
+    def fetch(self, key: StateKey) -> np.ndarray:
+        """The value of a key, whole."""
+        return next(self.fetch_all([key]))
+
+    def fetch_all(self, keys: Iterable[StateKey]) -> Iterator[np.ndarray]:
+        """Yield the value of each key, whole, in order: a batch is asked for at once, one request to each server."""
+        batch, sizes = [], np.zeros(2, np.int64)
+        for key in keys:
+            more = self._sizes(key)
+            if batch and (sizes + more > (BATCH_BYTES, protocol.PIECE)).any():
+                yield from self._fetch_batch(batch)
+                batch, sizes = [], np.zeros(2, np.int64)
+            batch.append(key)
+            sizes += more
+        yield from self._fetch_batch(batch)
+
+    def _sizes(self, key):
+        """The bytes of a value, and of the words that describe it in the answers."""
+        places = self._places_to_read(key)
+        itemsize = self.inventory.shape_and_dtype(key)[1].itemsize if self.inventory.is_spread(key) else 0
+        return np.array([sum(place.shard.size * itemsize for place in places if itemsize),
+                         sum(len(str(place.wire_key)) + _DESCRIBED_BYTES for place in places)])
+
+    def _fetch_batch(self, keys):
+        asked: dict = {}   # {server: {wire key: the array to fill, None where the server says of which kind it is}}
+        wholes = [self._new_whole(key, asked) for key in keys]
+        self._ask_all(Kind.FETCH, [(self.client.links[server], messages.encode([list(one) for one in wanted]))
+                                   for server, wanted in asked.items()],
+                      lambda link, inline: self._targets(link, inline, asked[link.index]))
+        for key, whole in zip(keys, wholes):
+            if whole is None:
+                place = self._places_to_read(key)[0]
+                whole = asked[place.server][place.wire_key]
+            yield whole
+
+    def _new_whole(self, key, asked):
+        """An array for a value that is spread over servers; its parts are added to what each server is asked for."""
+        whole = arrays.empty(*self.inventory.shape_and_dtype(key)) if self.inventory.is_spread(key) else None
+        for server, wire_key, shard in self._places_to_read(key):
+            asked.setdefault(server, {})[wire_key] = None if whole is None else _part(whole, shard)
+        return whole
+
+    def _targets(self, link, inline, wanted):
+        """Where the body of an answer goes, as bytes; PeerLost where the answer is not what was asked for."""
+        described = messages.described(inline, self._name(link))
+        if [key for key, _, _ in described] != list(wanted):
+            raise PeerLost(f"{self._name(link)} was asked for {[list(one) for one in wanted]!r:.200} and sent "
+                           f"{[list(key) for key, _, _ in described]!r:.200}")
+        for key, dtype, shape in described:
+            if (known := wanted[key]) is None:
+                wanted[key] = messages.new_array(dtype, shape, self._name(link))
+            elif (dtype, shape) != (known.dtype, known.shape):
+                raise PeerLost(f"{self._name(link)} was asked for {list(key)} as {known.dtype} {list(known.shape)}, it "
+                               f"sent {bytes(inline)!r:.80}")
+        return [bytes_of(array) for array in wanted.values()]
+
+    # ------------------------------------------------------------------ writing
+
+    def store(self, key: StateKey, array: np.ndarray) -> None:
+        """Let the servers have the value of a key, from a whole array; all servers are sent theirs at once."""
+        if key.kind in ("param", "state"):
+            self._check(key, array)
+        is_spread, array = self.inventory.is_spread(key), np.ascontiguousarray(array)
+        requests = []
+        for server, wire_key, shard in self._places(key):
+            described, (part,) = messages.manifest({wire_key: _part(array, shard) if is_spread else array})
+            requests.append((self.client.links[server], described, bytes_of(part)))
+        self._ask_all(Kind.STORE, requests)
+
+    def _check(self, key, array):
+        shape, dtype = self.inventory.shape_and_dtype(key)
+        if (tuple(array.shape), array.dtype) != (shape, dtype):
+            raise UsageError(f"{' '.join(key).strip()}: the servers keep {dtype} {list(shape)}, got {array.dtype} "
+                             f"{list(array.shape)}")
+
+    # ------------------------------------------------------------------ where things are
+
+    def _places(self, key):
+        """Every array of the servers that belongs to a value; shards without elements have none."""
+        if key.kind in ("rate", "counter"):
+            return [_Place(link.index, (key.kind, key.variable), None) for link in self.client.links]
+        state = (key.state,) if key.kind == "state" else ()
+        return [_Place(shard.server, (key.kind, key.variable, shard.block, *state), shard)
+                for shard in self.inventory.shards(key.variable) if shard.size]
+
+    def _places_to_read(self, key):
+        """All parts of a value, or one place of a number that all places have."""
+        places = self._places(key)
+        return places if self.inventory.is_spread(key) else places[:1]
+
+    def _name(self, link):
+        return self.client.name_of(link.rank)
+
+
+class _Place(NamedTuple):
+    """A server, the name of an array on the wire, and the shard that it belongs to, if any."""
+
+    server: int
+    wire_key: tuple
+    shard: object
+
+
+def _part(whole, shard):
+    """The part of a whole array that a shard has."""
+    return whole.reshape(-1)[shard.offset:shard.offset + shard.size].reshape(shard.shape)
