@@ -7,18 +7,18 @@ import os
 
 import numpy as np
 
-from fleet_mpi.checkpoint import storage
-from fleet_mpi.checkpoint.replacing import replacing
+from fleet_mpi.checkpoint.folders import storage
+from fleet_mpi.checkpoint.folders.replacing import replacing
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
 
 
-def save(obj, path, pickle_protocol=2):
+def save(obj: dict, path: str, pickle_protocol: int = 2) -> None:
     """Write a (nested) dictionary of arrays, tensors, numbers and texts."""
     with replacing(path) as stream:
         np.savez(stream, **flatten(obj))
 
 
-def load(path, **configs):
+def load(path: str, **configs) -> dict:
     """Read what ``save`` wrote: a (nested) dictionary of arrays."""
     if not os.path.isfile(path):
         raise CheckpointMissing(f"{path}: no such file")
@@ -31,7 +31,7 @@ def load(path, **configs):
             raise CheckpointDamaged(f"{path}: damaged, or not a file that save() wrote: {error}") from None
 
 
-def flatten(obj, prefix=""):
+def flatten(obj: dict, prefix: str = "") -> dict[str, np.ndarray]:
     """{"a/b": array} from nested dictionaries."""
     if not isinstance(obj, dict):
         raise UsageError(f"save: expected a dictionary of arrays, got {type(obj).__name__}")
@@ -47,9 +47,9 @@ def flatten(obj, prefix=""):
     return flat
 
 
-def unflatten(flat):
+def unflatten(flat: dict[str, np.ndarray]) -> dict:
     """Nested dictionaries from {"a/b": array}."""
-    tree = {}
+    tree: dict = {}
     for path, array in flat.items():
         *folders, name = path.split("/")
         here = tree

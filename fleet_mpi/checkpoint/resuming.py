@@ -6,15 +6,18 @@ one whose save counts notes its own, and all that load it take it.
 """
 
 import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from fleet_mpi import notices
-from fleet_mpi.checkpoint.saved_files import SavedFiles
+from fleet_mpi.checkpoint.folders.saved_files import SavedFiles
+from fleet_mpi.checkpoint.folders.transaction import Save
 from fleet_mpi.program.engine import randomness
-from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.engine.scope import Scope, global_scope
+from fleet_mpi.program.graph.program import Program
 
 
-def note_runs(save, program):
+def note_runs(save: Save, program: Program) -> None:
     """Let a save note how far a program is, beside the files that it has so far: all that persists of the program."""
     seed = 0 if program.random_seed else randomness.program_seed(program)
     save.note(_key(program, save.files), runs=randomness.runs_of(program, global_scope()), seed=seed,
@@ -22,7 +25,7 @@ def note_runs(save, program):
 
 
 @contextmanager
-def resuming_runs(program, dirname, names, scope=None):
+def resuming_runs(program: Program, dirname: str, names: Iterable[str], scope: Scope | None = None) -> Iterator[None]:
     """Load these files of a folder within the block; after it the program goes on where they were saved, if it was
     there."""
     files = SavedFiles(dirname)

@@ -7,9 +7,12 @@
 import json
 import os
 
-from fleet_mpi.checkpoint.local_files import LocalFS
-from fleet_mpi.checkpoint.replacing import replacing
-from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
+from fleet_mpi.checkpoint.folders.local_files import LocalFS
+from fleet_mpi.checkpoint.folders.replacing import replacing
+from fleet_mpi.checkpoint.loading import load_all
+from fleet_mpi.checkpoint.saving import save_all
+from fleet_mpi.checkpoint.sources import Source
+from fleet_mpi.checkpoint.values import ScopeValues
 from fleet_mpi.errors import CheckpointDamaged, NotBuilt, UsageError
 
 PREFIX = "__paddle_fleet_checkpoint__"
@@ -77,7 +80,8 @@ def save(role, path, status, program, files=None, keeps_all=True, runs=None):
     folder = _folder(path, number)
     beside = folder + UNFINISHED
     files.delete(beside)
-    save_persistables(None, beside, program, VALUES, runs)
+    values = ScopeValues(program)
+    save_all(values, beside, VALUES, runs or values.program)
     with replacing(os.path.join(beside, STATUS)) as stream:
         stream.write(json.dumps({"epoch_no": status._epoch_no}).encode())
     files.rename(beside, folder)
@@ -98,7 +102,7 @@ def load(role, path, program, files=None, may_be_empty=True, runs=None):
             raise UsageError(f"load_check_point: there is no checkpoint in {path}")
         return None
     folder = _folder(path, number)
-    load_persistables(None, folder, program, VALUES, runs)
+    load_all(Source(folder, [VALUES]), program, runs)
     status = _status(folder)
     # Who is ahead might save again, and remove what others still read.
     role.barrier_worker()

@@ -1,9 +1,8 @@
 """A job without servers: from a minimised program and a strategy to what every worker runs and saves."""
 
 from fleet_mpi import notices
-from fleet_mpi.checkpoint.inference_model import save_inference_model
-from fleet_mpi.checkpoint.saving import author_here
-from fleet_mpi.checkpoint.variables import save_persistables
+from fleet_mpi.checkpoint.saving import author_here, save_all, save_model
+from fleet_mpi.checkpoint.values import ScopeValues
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy
 from fleet_mpi.program.engine.compiled import GradientScaleStrategy
@@ -117,11 +116,11 @@ class CollectiveJob:
 
     def save_persistables(self, dirname, program, filename=None):
         """Save this worker's values: all have the same, but for batch norms' statistics and between averagings."""
-        save_persistables(None, dirname, program, filename, runs=self.main, author=author_here())
+        save_all(ScopeValues(program), dirname, filename, self.main, author_here())
 
     def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
         """Save what leads from the fed variables to the targets, with this worker's values."""
-        return save_inference_model(dirname, feeded_var_names, target_vars, None, program, author=author_here())
+        return save_model(ScopeValues(program), dirname, feeded_var_names, target_vars)
 
 
 def _say(call):

@@ -8,13 +8,13 @@ script does around training works there too.
 import enum
 
 from fleet_mpi import notices, settings
-from fleet_mpi.checkpoint.inference_model import save_inference_model
-from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
+from fleet_mpi.checkpoint.loading import load_all
+from fleet_mpi.checkpoint.saving import save_inference_model, save_persistables
+from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import collective_checkpoints
 from fleet_mpi.fleet.optimizer import DistributedOptimizer, TranspilerOptimizer
 from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker, RoleMaker
-from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.ranks import cluster
 from fleet_mpi.runtime import collective_sessions as collective_session, sessions
@@ -145,7 +145,7 @@ class Fleet:
         if not self.is_alone():
             self._needed_job("init_server").init_server(model_dir)
         elif model_dir:
-            load_persistables(Executor(), model_dir, self.main_program or default_main_program())
+            load_all(Source(model_dir), self.main_program or default_main_program())
 
     def run_server(self):
         """Serve until the workers have stopped or ended; refused where this process is no server."""
@@ -238,7 +238,7 @@ class CollectiveFleet(Fleet):
         """There are no servers; every worker loads a folder that is given."""
         self._nothing_to_do("init_server")
         if model_dir:
-            load_persistables(Executor(), model_dir, self._origin_of(None) or self._program(), runs=self._program())
+            load_all(Source(model_dir), self._origin_of(None) or self._program(), runs=self._program())
 
     def run_server(self, *given):
         """Nothing: there are no servers."""

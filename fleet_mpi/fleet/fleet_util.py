@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from fleet_mpi import notices
-from fleet_mpi.checkpoint.saving import load_persistables
+from fleet_mpi.checkpoint.loading import load_persistables
 from fleet_mpi.errors import UnknownName, UsageError, nearest, not_built
 from fleet_mpi.fleet import metrics, saved_programs
 from fleet_mpi.fleet.click_metrics import ClickMetrics, click_metrics

@@ -4,7 +4,7 @@ With servers the tables of embeddings stay with them, and the program pulls the 
 everything in its scope.
 """
 
-from fleet_mpi.checkpoint.saving import load_persistables
+from fleet_mpi.checkpoint.loading import load_persistables
 from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program

@@ -3,9 +3,10 @@
 import os
 
 from fleet_mpi import notices
-from fleet_mpi.checkpoint.distributed import save_inference_model, save_vars
-from fleet_mpi.checkpoint.saving import author_here, connected, load_all
+from fleet_mpi.checkpoint.loading import load_all
+from fleet_mpi.checkpoint.saving import author_here, save_all, save_model
 from fleet_mpi.checkpoint.sources import Source
+from fleet_mpi.checkpoint.values.servers import ServerValues, connected
 from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import strategy, transpiler_strategies
@@ -110,19 +111,16 @@ class Job:
 
     def save_persistables(self, dirname, program, filename=None):
         """Save the untranspiled program's variables as one process would."""
-        save_vars(self._whole("save_persistables"), dirname, program, global_scope(), filename=filename,
-                  counters=self.distribution.counters(), runs=self.main, author=author_here())
+        save_all(self._values("save_persistables", program), dirname, filename, self.main, author_here())
 
     def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
         """Save what leads from the fed variables to the targets."""
-        return save_inference_model(self._whole("save_inference_model"), dirname, feeded_var_names, target_vars,
-                                    program,
-                                    global_scope(), author=author_here())
+        return save_model(self._values("save_inference_model", program), dirname, feeded_var_names, target_vars)
 
-    def _whole(self, what):
-        """The servers' variables."""
+    def _values(self, what, program):
+        """The values of a program's variables, on the servers and here."""
         self._require(what, self.role.is_worker())
-        return ServerState(connected(what).client)
+        return ServerValues(ServerState(connected(what).client), self.distribution, program)
 
     # ------------------------------------------------------------------ a server's life
 

@@ -2,7 +2,7 @@
 
 import copy
 
-from fleet_mpi.checkpoint.saving import load_persistables
+from fleet_mpi.checkpoint.loading import load_persistables
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet.facade import Fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker

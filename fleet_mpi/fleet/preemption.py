@@ -20,8 +20,8 @@ import os
 import sys
 
 from fleet_mpi import notices
-from fleet_mpi.checkpoint import versions
-from fleet_mpi.checkpoint.replacing import replacing
+from fleet_mpi.checkpoint.folders import versions
+from fleet_mpi.checkpoint.folders.replacing import replacing
 from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.ranks import cluster, ending

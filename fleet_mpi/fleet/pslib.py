@@ -5,7 +5,7 @@ What concerns single tables by number, or a server's uncommitted updates, is ref
 
 import contextlib
 
-from fleet_mpi.checkpoint.saving import load_persistables
+from fleet_mpi.checkpoint.loading import load_persistables
 from fleet_mpi.errors import not_built
 from fleet_mpi.fleet.facade import Fleet
 from fleet_mpi.fleet.optimizer import PSLibOptimizer

@@ -8,8 +8,9 @@ import os
 import numpy as np
 
 from fleet_mpi import notices
-from fleet_mpi.checkpoint.replacing import replacing
-from fleet_mpi.checkpoint.variables import choose, is_persistable, load_vars
+from fleet_mpi.checkpoint.folders.replacing import replacing
+from fleet_mpi.checkpoint.loading import load_vars
+from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import CheckpointMissing, UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope, scope_guard

@@ -4,7 +4,7 @@ Imports, aliases and signature adapters only. A name that is not here is refused
 """
 
 from fleet_mpi.ranks import cluster as _cluster
-from fleet_mpi.checkpoint.model_files import load, save
+from fleet_mpi.checkpoint.models.model_files import load, save
 from fleet_mpi.data.dataset import DatasetFactory
 from fleet_mpi.data.feeder import DataFeeder
 from fleet_mpi.data.loader import PyReader
@@ -38,7 +38,8 @@ __getattr__ = _missing_name("paddle.fluid", globals(), {
     "create_random_int_lodtensor": "fleet_mpi.fluid.lod_tensor:create_random_int_lodtensor",
     "cuda_pinned_places": "fleet_mpi.program.engine.places:cuda_pinned_places",
     **{name: f"fleet_mpi.fluid.dygraph:{name}" for name in ("enable_dygraph", "disable_dygraph")},
-    **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
+    **{name: f"fleet_mpi.checkpoint.models.program_state:{name}"
+       for name in ("load_program_state", "set_program_state")},
     **{name: f"fleet_mpi.fluid.{name}" for name in (
         "annotations", "average", "communicator", "data_feed_desc", "debugger", "default_scope_funcs", "device_worker",
         "distribute_lookup_table", "dygraph", "entry_attr", "evaluator", "input", "install_check", "layer_helper_base",

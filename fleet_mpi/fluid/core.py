@@ -73,7 +73,7 @@ def is_compiled_with_dist():
 __getattr__ = _missing_name("paddle.fluid.core", globals(), {
     "VarBase": "fleet_mpi.paddle.modes:Tensor",  # by name only: paddle lies above fluid
     "globals": "fleet_mpi.program.engine.flags:all_flags",
-    **{name: f"fleet_mpi.checkpoint.predictor:{name}" for name in (
+    **{name: f"fleet_mpi.checkpoint.models.predictor:{name}" for name in (
         "NativeConfig", "PaddleBuf", "PaddleDType", "PaddleTensor", "create_paddle_predictor")}}, {
     "AnalysisConfig": "take NativeConfig, or load_inference_model and an Executor",
     "Gloo": "ranks meet over MPI; role makers have _all_reduce, _all_gather and _barrier",

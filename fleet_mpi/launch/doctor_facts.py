@@ -19,7 +19,7 @@ import threading
 import numpy as np
 
 import fleet_mpi
-from fleet_mpi.checkpoint.replacing import replacing
+from fleet_mpi.checkpoint.folders.replacing import replacing
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.kernels import threads
 from fleet_mpi.kernels.numba import cache_folder

@@ -10,9 +10,9 @@ import re
 import sys
 
 from fleet_mpi import update_rules
-from fleet_mpi.checkpoint.inference_model import MODEL
-from fleet_mpi.checkpoint.saved_files import SavedFiles
-from fleet_mpi.checkpoint.tensor_file import read_tensor
+from fleet_mpi.checkpoint.folders.saved_files import SavedFiles
+from fleet_mpi.checkpoint.formats.tensor_stream import read_tensor
+from fleet_mpi.checkpoint.models.inference_model import MODEL
 from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import FleetError, UsageError
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage

@@ -119,8 +119,8 @@ class ServerState:
             yield
             return
         self._require_connection()
-        self._is_frozen = True
         try:
+            self._is_frozen = True
             self._freeze(ALONE if alone else 0)
             yield
         finally:
@@ -199,7 +199,8 @@ class ServerState:
 
     def fetch_all(self, keys: Iterable[StateKey]) -> Iterator[np.ndarray]:
         """Yield the value of each key, whole, in order: a batch is asked for at once, one request to each server."""
-        batch, sizes = [], np.zeros(2, np.int64)
+        batch: list[StateKey] = []
+        sizes = np.zeros(2, np.int64)
         for key in keys:
             more = self._sizes(key)
             if batch and (sizes + more > (BATCH_BYTES, protocol.PIECE)).any():
@@ -237,16 +238,16 @@ class ServerState:
 
     def _targets(self, link, inline, wanted):
         """Where the body of an answer goes, as bytes; PeerLost where the answer is not what was asked for."""
-        described = messages.described(inline, self._name(link))
+        name, described = self._name(link), messages.described(inline, self._name(link))
         if [key for key, _, _ in described] != list(wanted):
-            raise PeerLost(f"{self._name(link)} was asked for {[list(one) for one in wanted]!r:.200} and sent "
+            raise PeerLost(f"{name} was asked for {[list(one) for one in wanted]!r:.200} and sent "
                            f"{[list(key) for key, _, _ in described]!r:.200}")
         for key, dtype, shape in described:
             if (known := wanted[key]) is None:
-                wanted[key] = messages.new_array(dtype, shape, self._name(link))
+                wanted[key] = messages.new_array(dtype, shape, name)
             elif (dtype, shape) != (known.dtype, known.shape):
-                raise PeerLost(f"{self._name(link)} was asked for {list(key)} as {known.dtype} {list(known.shape)}, it "
-                               f"sent {bytes(inline)!r:.80}")
+                raise PeerLost(f"{name} was asked for {list(key)} as {known.dtype} {list(known.shape)}, it sent "
+                               f"{bytes(inline)!r:.80}")
         return [bytes_of(array) for array in wanted.values()]
 
     # ------------------------------------------------------------------ writing
@@ -255,8 +256,7 @@ class ServerState:
         """Let the servers have the value of a key, from a whole array; all servers are sent theirs at once."""
         if key.kind in ("param", "state"):
             self._check(key, array)
-        is_spread, array = self.inventory.is_spread(key), np.ascontiguousarray(array)
-        requests = []
+        is_spread, array, requests = self.inventory.is_spread(key), np.ascontiguousarray(array), []
         for server, wire_key, shard in self._places(key):
             described, (part,) = messages.manifest({wire_key: _part(array, shard) if is_spread else array})
             requests.append((self.client.links[server], described, bytes_of(part)))

@@ -12,7 +12,7 @@ from fleet_mpi.transpile.ops import backward_digest
 from fleet_mpi.wire import protocol
 
 _connect, _disconnect = (Runner("fleet_mpi.runtime.sessions", name) for name in ("connect", "disconnect"))
-_load_rest = Runner("fleet_mpi.checkpoint.saving", "load_rest")
+_load_rest = Runner("fleet_mpi.checkpoint.loading", "load_rest")
 
 
 @dataclasses.dataclass

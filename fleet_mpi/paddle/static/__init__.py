@@ -1,6 +1,6 @@
 """``paddle.static``: programs, executors and what belongs to them, under the names of 2.x."""
 
-from fleet_mpi.checkpoint.model_files import load, save
+from fleet_mpi.checkpoint.models.model_files import load, save
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid.core import Scope
 from fleet_mpi.fluid.framework import (Program, Variable, cpu_places, cuda_places, default_main_program,
@@ -27,7 +27,8 @@ __getattr__ = _missing_name("paddle.static", globals(), {
     "WeightNormParamAttr": "fleet_mpi.program.build.weight_norm:WeightNormParamAttr",
     "exponential_decay": "fleet_mpi.program.build.schedules:exponential_decay",
     "ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
-    **{name: f"fleet_mpi.checkpoint.program_state:{name}" for name in ("load_program_state", "set_program_state")},
+    **{name: f"fleet_mpi.checkpoint.models.program_state:{name}"
+       for name in ("load_program_state", "set_program_state")},
     **{name: f"fleet_mpi.fluid.io:{name}" for name in ("load_vars", "save_vars")},
     **{name: f"fleet_mpi.paddle.static.io:{name}" for name in (
         "deserialize_persistables", "deserialize_program", "load_from_file", "normalize_program", "save_to_file",

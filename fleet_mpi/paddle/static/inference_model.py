@@ -2,7 +2,7 @@
 
 import os
 
-from fleet_mpi.checkpoint import inference_model as _inference_model
+from fleet_mpi.checkpoint.models import inference_model as _inference_model
 from fleet_mpi.checkpoint import saving as _saving
 from fleet_mpi.errors import missing_name as _missing_name
 

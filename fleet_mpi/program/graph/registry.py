@@ -32,7 +32,7 @@ FORWARD = "forward_vars"
 _OPS = {}
 # Where ops are: each module enters its own. Imported in this order until an op is known: the later ones have those that
 # meet other ranks, or files.
-_HOMES = ("fleet_mpi.program.ops", "fleet_mpi.runtime.ops", "fleet_mpi.checkpoint.load_op")
+_HOMES = ("fleet_mpi.program.ops", "fleet_mpi.runtime.ops", "fleet_mpi.checkpoint.models.load_op")
 
 
 class Definition:

@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 
 from fleet_mpi.arrays import Rows
-from fleet_mpi.checkpoint import manifest, objects, transaction
-from fleet_mpi.checkpoint.inference_model import load_inference_model, save_inference_model
-from fleet_mpi.checkpoint.replacing import replacing
-from fleet_mpi.checkpoint.saved_files import SavedFiles
-from fleet_mpi.checkpoint.tensor_file import read_rows, read_tensor, write_rows, write_tensor
-from fleet_mpi.checkpoint.transaction import saving_into
-from fleet_mpi.checkpoint.variables import load_persistables, load_vars, save_persistables, save_vars
-from fleet_mpi.checkpoint.versions import save as save_version
+from fleet_mpi.checkpoint import objects
+from fleet_mpi.checkpoint.folders import manifest, transaction
+from fleet_mpi.checkpoint.folders.replacing import replacing
+from fleet_mpi.checkpoint.folders.saved_files import SavedFiles
+from fleet_mpi.checkpoint.folders.transaction import saving_into
+from fleet_mpi.checkpoint.folders.versions import save as save_version
+from fleet_mpi.checkpoint.formats.tensor_stream import read_rows, read_tensor, write_rows, write_tensor
+from fleet_mpi.checkpoint.loading import load_persistables, load_vars
+from fleet_mpi.checkpoint.models.inference_model import load_inference_model
+from fleet_mpi.checkpoint.saving import save_inference_model, save_persistables, save_vars
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, EnvironmentProblem, StorageProblem, UsageError
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import Program, default_main_program

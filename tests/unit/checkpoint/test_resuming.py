@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.checkpoint import manifest
+from fleet_mpi.checkpoint.folders import manifest
 from fleet_mpi.fleet.collective_checkpoints import TrainStatus
 from fleet_mpi.fleet.facade import CollectiveFleet
 from fleet_mpi.fleet.role_makers import UserDefinedCollectiveRoleMaker

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.checkpoint import manifest
+from fleet_mpi.checkpoint.folders import manifest
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.scope import Scope, global_scope, scope_guard

@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from fleet_mpi.checkpoint import manifest
-from fleet_mpi.checkpoint.local_files import LocalFS
+from fleet_mpi.checkpoint.folders import manifest
+from fleet_mpi.checkpoint.folders.local_files import LocalFS
 from fleet_mpi.errors import CheckpointDamaged, NotBuilt, UsageError
 from fleet_mpi.fleet import collective_checkpoints
 from fleet_mpi.fleet.collective_checkpoints import TrainStatus

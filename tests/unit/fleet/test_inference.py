@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleet_mpi.checkpoint.variables import save_persistables
+from fleet_mpi.checkpoint.saving import save_persistables
 from fleet_mpi.fleet import inference
 from fleet_mpi.fleet.inference import DistributedInfer
 from fleet_mpi.fleet.paddle2 import Fleet2

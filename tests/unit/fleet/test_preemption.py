@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from fleet_mpi.checkpoint.variables import load_persistables, save_persistables
+from fleet_mpi.checkpoint.loading import load_persistables
+from fleet_mpi.checkpoint.saving import save_persistables
 from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.fleet import preemption
 from fleet_mpi.fleet.preemption import Preemption

@@ -26,7 +26,7 @@ ELSEWHERE = {
     "beam_search_decode": "program/ops/test_beam_search.py",
     "py_func": "program/ops/test_host_calls.py",
     "cholesky": "program/ops/test_linear_algebra.py",  # only symmetric changes show its gradient
-    "load": "checkpoint/test_load_op.py",
+    "load": "checkpoint/models/test_load_op.py",
     "assert": "program/ops/test_host_calls.py",
     "clip_rows": "program/ops/test_clipping.py",
     "merge_selected_rows": "program/ops/test_clipping.py",

@@ -1,6 +1,6 @@
 """``fluid.incubate.fleet.collective``: training without servers."""
 
-from fleet_mpi.checkpoint.local_files import LocalFS
+from fleet_mpi.checkpoint.folders.local_files import LocalFS
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fleet.collective_checkpoints import TrainStatus
 from fleet_mpi.fleet.collective_strategy import DistributedStrategy

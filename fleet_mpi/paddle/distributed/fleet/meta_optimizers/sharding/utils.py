@@ -1,12 +1,12 @@
 """``paddle.distributed.fleet.meta_optimizers.sharding.utils``: saving."""
 
-from fleet_mpi.checkpoint import variables as _variables
+from fleet_mpi.checkpoint import saving as _saving
 from fleet_mpi.errors import missing_name as _missing_name
 
 
 def save_persistables(exe, dirname, main_program, filename=None):
     """Save parameters and optimizer state."""
-    _variables.save_persistables(exe, dirname, main_program, filename)
+    _saving.save_persistables(exe, dirname, main_program, filename)
 
 
 __getattr__ = _missing_name("paddle.distributed.fleet.meta_optimizers.sharding.utils", globals(), refused=dict.fromkeys(

@@ -1,0 +1,102 @@
+"""Every load: what was saved becomes the values of a program, in the scope, on the servers or in a server's blocks.
+
+The first three functions are the calls of ``fluid.io``. All is read and checked before anything is changed.
+"""
+
+from collections.abc import Iterable
+
+from fleet_mpi import notices
+from fleet_mpi.checkpoint.resuming import resuming_runs
+from fleet_mpi.checkpoint.sources import Source, read_values
+from fleet_mpi.checkpoint.values.blocks import BlockValues
+from fleet_mpi.checkpoint.values.scope import put_values
+from fleet_mpi.checkpoint.values.servers import ServerValues, connected, load_rest as _load_rest, rest_of
+from fleet_mpi.checkpoint.variables import Predicate, choose, is_parameter, is_persistable, program_of
+from fleet_mpi.errors import UsageError
+from fleet_mpi.parameter_server.state import Inventory, ServerState
+from fleet_mpi.program.engine.scope import Scope, global_scope
+from fleet_mpi.program.graph.program import Program
+from fleet_mpi.runtime import sessions
+
+
+def load_persistables(executor, dirname: str, main_program=None, filename: str | None = None) -> None:
+    """Load what ``save_persistables`` wrote."""
+    load_all(_source(dirname, filename), main_program)
+
+
+def load_params(executor, dirname: str, main_program=None, filename: str | None = None) -> None:
+    """Load what ``save_params`` wrote."""
+    load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+
+
+def load_vars(executor, dirname: str, main_program=None, vars: Iterable | None = None,
+              predicate: Predicate | None = None, filename: str | None = None) -> None:
+    """Load some variables of a program; names every variable that is missing or does not fit."""
+    program = program_of(main_program)
+    if program._server is not None:
+        values = BlockValues(program._distribution, program._server, global_scope())
+        values.load(_source(dirname, filename), vars, predicate)
+        return
+    _refuse_loading_to_servers(program, vars, predicate)
+    chosen = choose(program, vars, predicate)
+    put_values(global_scope(), chosen, read_values(dirname, chosen, filename, chosen), dirname)
+
+
+def load_all(source: Source, main_program=None, runs: Program | None = None) -> None:
+    """Let a program have all that persists of it; ``runs`` is what runs, where it is not the program itself.
+
+    With servers, worker 0 hands them theirs. The other workers take the servers' values as they are then, and from the
+    files what is not the servers', unless worker 0 is still about to write it. A server that does not serve yet takes
+    its blocks.
+    """
+    program = program_of(main_program)
+    if program._server is not None:
+        BlockValues(program._distribution, program._server, global_scope()).load(source)
+    elif program._distribution is not None:
+        _load_to_servers(source, program, program._distribution)
+    else:
+        with resuming_runs(runs or program, source.folder, source.names(program)):
+            chosen = choose(program, None, is_persistable)
+            put_values(global_scope(), chosen, source.read(program, chosen), source.folder)
+
+
+def load_rest(distribution, told: list, scope: Scope) -> None:
+    """A worker's: take what it keeps itself (statistics of batch normalisation) from where the servers loaded
+    theirs."""
+    source, origin, counters = Source(*told), distribution.origin, distribution.counters()
+    inventory = Inventory(sessions.describe(distribution))
+    rest = rest_of(inventory, origin, counters)
+    if not any(source.has(origin, [name]) for name in rest):
+        if rest:
+            notices.log().warning("the servers loaded %s, where this worker finds nothing of what is not on the "
+                                  "servers: %s start anew here", source.folder, ", ".join(rest[:5]))
+        return
+    with resuming_runs(distribution.program, source.folder, source.names(origin), scope):
+        _load_rest(inventory, source, origin, scope, counters)
+
+
+def _load_to_servers(source, program, distribution):
+    session = connected("load_persistables")
+    values = ServerValues(ServerState(session.client), distribution)
+    names = source.names(values.program)
+    if session.client.index == 0:
+        with resuming_runs(program, source.folder, names):
+            values.load(source)
+    elif source.has(values.program, values.rest()):
+        with resuming_runs(program, source.folder, names):
+            values.load_rest(source)
+    session.pull(with_rest=False)
+
+
+def _refuse_loading_to_servers(program, vars, predicate):
+    """UsageError where some of the variables meant are on servers."""
+    distribution = program._distribution
+    chosen = choose(program, vars, predicate) if distribution is not None else {}
+    kept = sorted(name for name in chosen if name in distribution.recipes)
+    if kept:
+        raise UsageError(f"load_vars: {', '.join(kept[:5])} are on the servers: load all persistable variables "
+                         f"together (load_persistables), or give init_server the folder")
+
+
+def _source(dirname, filename):
+    return Source(dirname, [filename] if filename is not None else ())

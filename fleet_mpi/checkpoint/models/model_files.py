@@ -1,0 +1,47 @@
+"""``fluid.save`` / ``fluid.load``: a program's state under one path, in up to three files.
+
+``<path>.pdparams`` has the parameters, ``<path>.pdopt`` what else persists (the optimizer's state), each in the
+original's format for several tensors in one file; ``<path>.pdmodel`` the program itself.
+"""
+
+import os
+
+from fleet_mpi.checkpoint.folders.transaction import saving_into
+from fleet_mpi.checkpoint.loading import load_all
+from fleet_mpi.checkpoint.resuming import note_runs
+from fleet_mpi.checkpoint.saving import author_here, refuse_on_server
+from fleet_mpi.checkpoint.sources import Source
+from fleet_mpi.checkpoint.values import of_program
+from fleet_mpi.checkpoint.variables import is_other, is_parameter, program_of
+from fleet_mpi.errors import NotBuilt, UsageError
+
+
+def save(program, model_path: str, protocol=None) -> None:
+    """Write the three files; the second only where anything besides parameters persists."""
+    folder, name = _split(model_path)
+    refuse_on_server(program, "save")
+    values = of_program(program, "save")
+    params, others = values.choose(None, is_parameter), values.choose(None, is_other)
+    with saving_into(folder, author_here()) as save, values.at_one_moment({**params, **others}):
+        values.add(save, params, name + ".pdparams")
+        if others:
+            values.add(save, others, name + ".pdopt")
+        note_runs(save, program_of(program))
+        with save.open(name + ".pdmodel") as stream:
+            stream.write(values.program.serialize_to_string())
+
+
+def load(program, model_path: str, executor=None, var_list=None) -> None:
+    """Read a program's state back; the program itself is not replaced."""
+    if var_list is not None:
+        raise NotBuilt("load: var_list is not built; save single variables with io.save_vars and load them with "
+                       "io.load_vars")
+    folder, name = _split(model_path)
+    load_all(Source(folder, (name + ".pdparams", name + ".pdopt")), program)
+
+
+def _split(model_path):
+    folder, name = os.path.split(model_path)
+    if not name:
+        raise UsageError(f"save, load: expected a path that ends with a name, got {model_path!r}")
+    return folder or ".", name

@@ -1,0 +1,130 @@
+"""Values of a training whose parameters are on servers, in the files that one process writes and reads.
+
+Files have the names of the untranspiled program, and its whole shapes: another number of servers, another way to
+cut, or one process can load them. Parameters, optimizer states and the counters of schedules are the servers', all
+of one moment; what else persists (statistics of batch normalisation, rates that workers set) is the worker's.
+"""
+
+import functools
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+import numpy as np
+
+from fleet_mpi.checkpoint import formats
+from fleet_mpi.checkpoint.folders.transaction import Save
+from fleet_mpi.checkpoint.formats import Value
+from fleet_mpi.checkpoint.sources import Source
+from fleet_mpi.checkpoint.values.scope import differences, put_values, refuse_differences, value_in
+from fleet_mpi.checkpoint.variables import Predicate, choose, is_persistable
+from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.parameter_server.state import Inventory, ServerState
+from fleet_mpi.program.engine.scope import Scope, global_scope
+from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.ranks.ending import amid
+from fleet_mpi.runtime import sessions
+
+
+def connected(what: str):
+    """The session of the global scope, with all that was pushed applied; UsageError where there is none."""
+    session = sessions.session_of(global_scope())
+    if session is None or session.is_over:
+        raise UsageError(f"{what}: this worker is not connected to the servers: call it after the startup program (or "
+                         f"init_worker), and before stop_worker or exe.close")
+    session.flush()
+    return session
+
+
+class ServerValues:
+    """A program's values, where the servers have some of them and the global scope the rest.
+
+    None of the client's pushes may be in flight. ``program`` is another one with variables of the same names, if any.
+    """
+
+    def __init__(self, state: ServerState, distribution, program=None) -> None:
+        self.state, self.program = state, program or distribution.origin
+        self.counters = distribution.counters()
+        self.keys = state.inventory.by_program_name(self.counters)
+
+    def choose(self, vars: Iterable | None = None, predicate: Predicate | None = None) -> dict[str, Variable]:
+        """The variables meant; names that the program does not have are the servers' own, and passed over."""
+        return choose(self.program, None, _chooser(vars, predicate))
+
+    def at_one_moment(self, chosen: dict[str, Variable]) -> AbstractContextManager:
+        """The servers copy their part of these variables, and go on training."""
+        for name in chosen:
+            if name not in self.keys:
+                value_in(global_scope(), name)   # a refusal comes before servers are asked
+        return self.state.copied([self.keys[name] for name in chosen if name in self.keys])
+
+    def add(self, save: Save, chosen: dict[str, Variable], filename: str | None = None) -> None:
+        """Let a save have variables, from the servers' copies and from the scope."""
+        formats.of(filename).write(save, self._read(save, chosen))
+
+    def _read(self, save, chosen):
+        fetched = self.state.fetch_all([self.keys[name] for name in chosen if name in self.keys])
+        for name in chosen:
+            if name in self.keys:
+                array = next(fetched)
+                save.has(array)
+                yield Value(name, array)
+            else:
+                tensor = value_in(global_scope(), name)
+                yield Value(name, tensor.array, tensor.lod_offsets)
+
+    @amid("a load")
+    def load(self, source: Source) -> None:
+        """Let the servers, which are running, and the scope have what was saved. For one worker to call."""
+        chosen = choose(self.program, None, is_persistable)
+        mine = [name for name in chosen if name in self.keys]
+        # All is looked at before anything is changed; the files are read a second time for that, not kept in memory.
+        refuse_differences(source.folder, {
+            name: list(differences(name, tuple(chosen[name].shape), chosen[name]._dtype, array))
+            for name, array, _ in source.read(self.program, mine)})
+        self.load_rest(source)
+        stored = {}
+        with self.state.frozen(alone=True):
+            for name, array, _ in source.read(self.program, mine):
+                self.state.store(self.keys[name], array)
+                if self.keys[name].kind == "state" and array.size == 1:
+                    stored[name] = array, functools.partial(self.state.fetch, self.keys[name])
+            _check_numbers(source.folder, stored)
+
+    def load_rest(self, source: Source) -> None:
+        """Let the scope have what is not the servers'."""
+        load_rest(self.state.inventory, source, self.program, global_scope(), self.counters)
+
+    def rest(self) -> list[str]:
+        """The persistable variables that are not the servers'."""
+        return rest_of(self.state.inventory, self.program, self.counters)
+
+
+def load_rest(inventory: Inventory, source: Source, program, scope: Scope, counters: Iterable[str] = ()) -> None:
+    """Let a worker's scope have what is not the servers'."""
+    chosen = choose(program, None, is_persistable)
+    rest = {name: chosen[name] for name in rest_of(inventory, program, counters)}
+    if rest:
+        put_values(scope, rest, source.read(program, list(rest)), source.folder)
+
+
+def rest_of(inventory: Inventory, program, counters: Iterable[str] = ()) -> list[str]:
+    """The persistable variables of a program that are not the servers'."""
+    keys = inventory.by_program_name(counters)
+    return [name for name in choose(program, None, is_persistable) if name not in keys]
+
+
+def _chooser(vars, predicate):
+    """The predicate that means the variables listed, or the one given."""
+    if vars is None:
+        return predicate or is_persistable
+    names = {getattr(var, "name", var) for var in vars}
+    return lambda var: var.name in names
+
+
+def _check_numbers(dirname, stored):
+    """Variables that are updated in one call share their beta powers and the like: these must be equal."""
+    for who, (array, read_back) in stored.items():
+        kept = read_back()
+        if not np.array_equal(kept.reshape(-1), array.reshape(-1), equal_nan=True):
+            raise CheckpointDamaged(f"{dirname}: {who} is {array.reshape(-1)[0]}, but {kept.reshape(-1)[0]} for a "
+                                    f"variable that is updated together with it: were both saved by the same training?")
