@@ -245,6 +245,10 @@ class RowMerger:
         if isinstance(rows, MergedRows):
             return rows
         row_kernels.check_ids(rows.ids, rows.height)
+        return self.checked(rows)
+
+    def checked(self, rows):
+        """The same for rows whose ids are known to be good."""
         self._make_room(rows)
         count = row_kernels.merge_rows(rows.ids, rows.values, self._ids, self._values, self._scratch)
         return MergedRows(self._ids[:count], self._values[:count], rows.height)

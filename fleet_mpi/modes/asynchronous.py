@@ -199,15 +199,7 @@ class AsyncServer:
     def update(self, push):
         """Change the tables by a push, then call ``applied``: at once, or when the norms are known."""
         self.server.set_rates(push, steps=push.header.count)
-        if self.server.table.needs_norms:
-            key = (push.worker, push.header.step)
-            self.server.exchange.run(key, self.server.update_with_norms(push.image, [push]), lambda: self.applied(push))
-            return
-        for calls in self.server.bound(push):
-            for call in calls:
-                call()
-        self.server.update_rows([push])
-        self.applied(push)
+        self.server.update((push.worker, push.header.step), [push], lambda: self.applied(push))
 
     def applied(self, push):
         """A push is applied: the counts, the answer."""

@@ -50,7 +50,7 @@ class DelayCompensatedServer(AsyncServer):
         """Give a worker the parameters, and remember them."""
         if worker not in self.given:
             self.given[worker] = arrays.empty(self.server.image.nbytes, np.uint8)
-        self.given[worker][...] = self.server.table.params
+        self.given[worker][...] = self.server.dense.params
         # What was kept for the worker stays as it is until its next request: it can be sent from there.
         self.server.answer_values(self.server.inboxes[worker], self.given[worker])
 
@@ -59,7 +59,7 @@ class DelayCompensatedServer(AsyncServer):
         self.given.pop(worker, None)
 
     def _compensate(self, image, given, start, stop, dtype):
-        grad, param = (one[start:stop].view(dtype) for one in (image, self.server.table.params))
+        grad, param = (one[start:stop].view(dtype) for one in (image, self.server.dense.params))
         change = self._room("change", dtype, len(grad))
         np.subtract(param, given[start:stop].view(dtype), out=change)
         np.multiply(change, grad, out=change)

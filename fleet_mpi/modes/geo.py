@@ -77,7 +77,7 @@ class GeoServer(AsyncServer):
     def update(self, push):
         """Add what a worker's copy moved by."""
         for ranges in self.server.image.ranges:
-            for param, delta in _lines(ranges, self.server.table.params, push.image):
+            for param, delta in _lines(ranges, self.server.dense.params, push.image):
                 np.add(param, delta, out=param)
         self.applied(push)
 

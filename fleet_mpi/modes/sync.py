@@ -7,8 +7,6 @@ mean is over the others.
 
 import time
 
-import numpy as np
-
 from fleet_mpi.modes.base import Mode
 from fleet_mpi.modes.each_step import EachStepWorker
 
@@ -27,14 +25,14 @@ class SyncServer:
         """Get ready to serve."""
         self.server = server
         # Whether pieces wait for the whole: small images, norms.
-        self.is_whole = len(server.image.pieces) < 2 or server.table.needs_norms
+        self.is_whole = len(server.image.pieces) < 2 or server.needs_norms
         self._new_round()
 
     def _new_round(self):
         self.pushes, self.first_came = {}, None
         self.pieces_in = [0] * len(self.server.image.pieces)
         self.complete, self.updated = set(), set()   # workers, pieces
-        self.mean_of, self.order = None, ()
+        self.order = ()
 
     def on_piece(self, push, number):
         """A piece of one worker's gradients is here."""
@@ -58,7 +56,7 @@ class SyncServer:
 
     def on_pull(self, worker, header):
         """Parameters as the last round left them."""
-        self.server.answer_values(self.server.inboxes[worker], self.server.table.params)
+        self.server.answer_values(self.server.inboxes[worker], self.server.dense.params)
 
     def late(self, longest):
         """The workers that the others have been waiting for too long."""
@@ -77,19 +75,16 @@ class SyncServer:
                 or number in self.updated):
             return
         self._begin_update()
-        self._average(number)
-        for call in self.calls[number]:
-            call()
+        self.server.dense.update_piece(self.parts, number)
         self.updated.add(number)
         for rank in self.receivers:
             self.server.send_params(rank, number)
 
     def _begin_update(self):
         """Nobody else can come into this round: put its pushes in order."""
-        if self.mean_of is None:
+        if not self.order:
             self.order = [self.pushes[worker] for worker in sorted(self.pushes)]
-            self.mean_of = self.order[0]
-            self.server.set_rates(self.mean_of)
+            self.server.set_rates(self.order[0])
             if not self.is_whole:
                 self._begin_pieces()
 
@@ -97,35 +92,20 @@ class SyncServer:
         wanting = [push.inbox for push in self.order if push.wants_values]
         for inbox in wanting:
             self.server.begin_values(inbox)
-        self.calls, self.receivers = self.server.bound(self.mean_of), [inbox.rank for inbox in wanting]
-
-    def _average(self, number):
-        if len(self.order) > 1:
-            average([push.image for push in self.order], self.server.image.ranges[number])
+        self.parts, self.receivers = [push.parts[0] for push in self.order], [inbox.rank for inbox in wanting]
 
     def _try_round(self):
         if not self.pushes or len(self.complete) < len(self.server.active) or len(self.complete) < len(self.pushes):
             return
         self._begin_update()
-        if not self.is_whole:
+        if self.is_whole:
+            self.server.update((0, self.order[0].header.step), self.order, self._end_round)
+        else:
+            self.server.update_row_tables(self.order)
             self._end_round()
-            return
-        for number in range(len(self.pieces_in)):
-            self._average(number)
-        if self.server.table.needs_norms:
-            key = (0, self.mean_of.header.step)
-            update = self.server.update_with_norms(self.mean_of.image, self.order)
-            self.server.exchange.run(key, update, self._end_round)
-            return
-        for calls in self.server.bound(self.mean_of):
-            for call in calls:
-                call()
-        self._end_round()
 
     def _end_round(self):
         pushes = self.order
-        if not self.server.table.needs_norms:
-            self.server.update_rows(pushes)
         self._new_round()
         for push in pushes:
             self.server.applied[push.worker] = push.header.step
@@ -134,16 +114,7 @@ class SyncServer:
             elif not self.is_whole:
                 push.inbox.release()
             else:
-                self.server.answer_values(push.inbox, self.server.table.params)
-
-
-def average(images, ranges):
-    """Ranges (start, stop, dtype) of the first image become the mean: summed in order, then times 1/n."""
-    for begin, end, dtype in ranges:
-        total = images[0][begin:end].view(dtype)
-        for image in images[1:]:
-            np.add(total, image[begin:end].view(dtype), out=total)
-        np.multiply(total, 1.0 / len(images), out=total)
+                self.server.answer_values(push.inbox, self.server.dense.params)
 
 
 MODE = Mode("sync", EachStepWorker, SyncServer, lambda config: True, {"sync_mode": True}, strategy={"a_sync": False},

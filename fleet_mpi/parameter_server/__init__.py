@@ -1,1 +1,20 @@
-"""Who keeps and serves parameters: flat layouts, tables with their update recipes, the client and the server."""
+"""Who keeps and serves parameters.
+
+    description     what the clients and servers of a job agree on
+    recipes         how a variable is updated
+    tables/         what a server keeps, by kinds: one file each
+    flat            where variables lie in flat arrays
+    messages        what the messages hold
+    client          a worker's requests
+    requests        the parts, buffers and tickets of requests
+    row_requests    rows in requests
+    server          a server: requests in, pushes to the mode, answers out
+    inbox           a server's end of the way from one worker
+    preallocated    the way of small models, for both sides
+    norms           updates that need norms over all servers
+    snapshots       a server's part in saving and loading
+    state           what the servers keep, as a worker reads and writes it
+    agreement       what two ranks believe of their job, compared
+    device_copies   workers that compute on a device
+    presence, parting, patience, interruption   beginnings, ends, and those that are late
+"""

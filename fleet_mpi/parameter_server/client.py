@@ -8,112 +8,30 @@ stay as it is until its ticket is collected.
 """
 
 import time
-from collections import defaultdict
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from fleet_mpi import arrays
+from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import PeerLost, Stalled, UsageError
-from fleet_mpi.parameter_server import interruption, messages
+from fleet_mpi.parameter_server import interruption, messages, preallocated
+from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.patience import of_first_step
-from fleet_mpi.parameter_server.row_routes import RowRequests
+from fleet_mpi.parameter_server.requests import NOTHING, Link, Part, Ticket
+from fleet_mpi.parameter_server.row_requests import RowRequests
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
-
-
-class Description(NamedTuple):
-    """What clients and servers of a job must agree on: plain data."""
-
-    placement: object            # of the dense variables
-    recipes: dict                # {variable: Recipe}
-    rates: tuple = ()            # the learning rates that workers set, by name
-    row_tables: tuple = ()       # RowTableDescription of each
-    rate_dtypes: dict = {}       # {name: dtype} of the rates that are not float32
-    keeps_states: bool = True    # False: optimizers and rates are the workers' (geo), servers only have parameters
-
-
-class _Link:
-    """What a client keeps per server: its image, and buffers that no request uses at the moment."""
-
-    def __init__(self, rank, name, index, image, room, inbox):
-        self.asked = []  # parts whose answer has not come
-        self.rank, self.name, self.index, self.image, self.room, self.inbox = rank, name, index, image, room, inbox
-        self.unused = defaultdict(list)  # by length
-        self.letters = []
-        self._places = (None, ()), (None, ())  # of the last two flat arrays: the gradients and the parameters
-
-    def places_in(self, flat):
-        """Where each piece lies in a flat array; None for those that must be gathered."""
-        for known, places in self._places:
-            if known is flat:
-                return places
-        places = [piece.in_place(flat) for piece in self.image.pieces]
-        self._places = (flat, places), self._places[0]
-        return places
-
-
-class _Part:
-    """One server's part of a request: what is sent and expected, and the buffers that takes."""
-
-    def __init__(self, link):
-        self.link, self.sends, self.taken = link, [], []
-        self.reply = self.pending = self.letter = None
-        self.body = []   # (pending, piece, its staging buffer or None)
-
-    def buffer(self, nbytes):
-        """A buffer for as long as this part lasts."""
-        unused = self.link.unused[nbytes]
-        made = unused.pop() if unused else self.link.inbox(nbytes) if nbytes == self.link.room else arrays.empty(
-            nbytes, np.uint8)
-        self.taken.append(made)
-        return made
-
-    def give_back(self):
-        """Let other requests have the buffers."""
-        for one in self.taken:
-            self.link.unused[len(one)].append(one)
-        self.taken = []
-        if self.letter is not None:
-            self.link.letters.append(self.letter)
-
-    def is_sent(self):
-        """Whether nothing is read any more."""
-        self.sends = [one for one in self.sends if not one.done()]
-        return not self.sends
-
-    def is_answered(self):
-        """Whether all that is expected is there."""
-        return self.pending.done() and all(pending.done() for pending, _, _ in self.body)
-
-
-class _Letter:
-    """A push that is one message, written again and again: the buffer, and the places in it that change."""
-
-    def __init__(self, link, rates):
-        prefix = messages.prefix_bytes(rates, 0)
-        self.length = prefix + link.image.nbytes
-        self.message = arrays.empty(HEADER_BYTES + self.length, np.uint8)
-        self.message[...] = 0
-        self.header, inline = memoryview(self.message), self.message[HEADER_BYTES:]
-        self.rates, self.image = inline[:8 * rates].view(np.float64), inline[prefix:]
-        self.reply = link.inbox(link.room)
-
-
-class Ticket:
-    """A request to every server; ``into`` is the flat array that the parameters come to."""
-
-    def __init__(self, kind, step, into):
-        self.kind, self.step, self.into = kind, step, into
-        self.parts = []
+from fleet_mpi.wire.transport import Transport
 
 
 class Client:
     """One worker's connection to all servers. ``name_of(rank)`` says who a rank is, for sentences."""
 
-    def __init__(self, transport, index, servers, description, name_of=str, largest=None):
+    def __init__(self, transport: Transport, index: int, servers: Sequence[int], description: Description,
+                 name_of: Callable[[int], str] = str, largest: int | None = None) -> None:
         self.transport, self.index, self.description, self.name_of = transport, index, description, name_of
         self.largest = largest or protocol.LARGEST
         self.layout = FlatLayout(description.placement.variables)
@@ -121,163 +39,101 @@ class Client:
         self.rates = np.zeros(len(description.rates))
         self.pushes = 0
         room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
-        self.links = [_Link(rank, name_of(rank), i, ServerImage(self.layout, description.placement.of_server(i)), room,
-                            transport.inbox) for i, rank in enumerate(servers)]
+        self.links = [Link(self, rank, i, ServerImage(self.layout, description.placement.of_server(i)), room)
+                      for i, rank in enumerate(servers)]
         self.rows = RowRequests(self)
         self.interruption = None  # the exception that goes on when the request under way is over
-        self.is_simple = not description.row_tables and all(messages.is_inline(link.image.nbytes)
-                                                            for link in self.links)
+        self.is_small = preallocated.serves(len(description.row_tables), [link.image for link in self.links])
         self.has_left = False
         # Kernels are compiled in the first step, the servers' when they have its gradients. ``first_step_s`` is 0 where
         # none are.
         self.first_step_s, self.is_first_step, self.first_wait = 0.0, False, None
-        self._notices = []
+        self._notices: list = []
 
     @property
-    def push_bytes(self):
+    def push_bytes(self) -> int:
         """Of the dense gradients in one push to all servers, headers not counted."""
         return sum(link.image.nbytes for link in self.links)
 
+    @property
+    def name(self) -> str:
+        """Who this worker is, for sentences."""
+        return self.name_of(self.transport.rank)
+
     # ------------------------------------------------------------------ dense gradients and parameters
 
-    def push_pull(self, rows=(), count=1, grads=None, into=None):
+    def push_pull(self, rows: Sequence[Rows | None] = (), count: int = 1, grads: np.ndarray | None = None,
+                  into: np.ndarray | None = None) -> Ticket:
         """Send the gradients (and row gradients, one Rows or None per table) and ask for the parameters."""
         return self._push(Kind.PUSH_PULL, rows, count, grads, into)
 
-    def push(self, rows=(), count=1, grads=None):
+    def push(self, rows: Sequence[Rows | None] = (), count: int = 1, grads: np.ndarray | None = None) -> Ticket:
         """Send the gradients of ``count`` batches only; ``collect`` waits until the servers have applied them."""
         return self._push(Kind.PUSH, rows, count, grads)
 
-    def pull(self, into=None):
+    def pull(self, into: np.ndarray | None = None) -> Ticket:
         """Ask for the parameters, into the flat array given or ``params``."""
-        ticket = Ticket(Kind.PULL, self.pushes, self.params if into is None else into)
+        ticket = Ticket(Kind.PULL, self.pushes, self.params if into is None else into, [])
         try:
             for link in self.links:
-                part = self._expect_values(ticket, link)
-                self._send(part, messages.message(Header(Kind.PULL, self.index, self.pushes)))
+                ticket.parts.append(Part(link).expect_values(ticket.into))
+                ticket.parts[-1].send(messages.message(Header(Kind.PULL, self.index, self.pushes)))
         except BaseException as error:
             self.give_up(error)
             raise
         return ticket
 
-    def pull_rows(self, wanted, into=None):
+    def pull_rows(self, wanted: Mapping[int, Any], into: Mapping[int, Sequence[np.ndarray]] | None = None) -> dict:
         """{table number: rows} for {table number: ids}, in the order of the ids, which may repeat.
 
-        One request per server that has any of them. ``into`` may give {table number: [arrays]} to fill, one behind
-        the other. An id that is no row of its table is refused before anything is sent.
+        One request per server that has any of them. ``into`` may give {table number: [arrays]} to fill. An id that is
+        no row of its table is refused before anything is sent.
         """
         return self.rows.pull(wanted, into)
 
     def _push(self, kind, rows, count, grads, into=None):
         self.pushes += 1
-        ticket = Ticket(kind, self.pushes, self.params if into is None else into)
+        ticket = Ticket(kind, self.pushes, self.params if into is None else into, [])
         grads = self.grads if grads is None else grads
         try:
-            if self.is_simple:
-                ticket.parts = [self._push_letter(link, kind, count, grads) for link in self.links]
+            if self.is_small:
+                for link in self.links:
+                    request = link.requests.pop() if link.requests else preallocated.Request(link, len(self.rates))
+                    request.post(self.transport, (kind, self.index, self.pushes, count), self.rates, grads)
+                    ticket.parts.append(request)
                 return ticket
             for link, cut in zip(self.links, self.rows.cut(rows)):
-                part = self._expect_values(ticket, link) if kind == Kind.PUSH_PULL else self._expect(link, ticket)
-                self._send_push(part, kind, cut, count, grads)
+                part = Part(link)
+                ticket.parts.append(part.expect_values(ticket.into) if kind == Kind.PUSH_PULL else part.expect())
+                part.send_push(Header(kind, self.index, self.pushes, count), self.rates, cut, grads)
         except BaseException as error:
             self.give_up(error)
             raise
         return ticket
 
-    def _push_letter(self, link, kind, count, grads):
-        """The way of small models without rows, where every microsecond is a large part of a step."""
-        letter = link.letters.pop() if link.letters else _Letter(link, len(self.rates))
-        letter.rates[...] = self.rates
-        for piece in link.image.pieces:
-            piece.gather(grads, letter.image)
-        protocol.write_header(letter.header, kind, self.index, self.pushes, count, inline=letter.length)
-        part = _Part(link)
-        part.letter, part.reply = letter, letter.reply
-        part.sends.append(self.transport.post_send(link.rank, Channel.REQUEST, letter.message))
-        part.pending = self.transport.post_receive(link.rank, Channel.REPLY, letter.reply)
-        link.asked = [one for one in link.asked if not one.pending.done()] + [part]
-        return part
+    # ------------------------------------------------------------------ replies
 
-    def _send_push(self, part, kind, cut, count, grads):
-        link, tables = part.link, len(self.description.row_tables)
-        row_body = messages.joined([array for one in cut for array in one]) if tables else _NOTHING
-        prefix = messages.prefix_bytes(len(self.rates), tables)
-        outbox = part.buffer(link.room)
-        inline, image = outbox[HEADER_BYTES:], link.image
-        set_rates, row_counts = messages.split_prefix(inline, len(self.rates), tables)
-        set_rates[...] = self.rates
-        row_counts[...] = [len(ids) for ids, _ in cut]
-        if messages.is_inline(image.nbytes, len(row_body)):
-            for piece in image.pieces:
-                piece.gather(grads, inline[prefix:])
-            end = prefix + image.nbytes + len(row_body)
-            inline[prefix + image.nbytes:end] = row_body
-            self._send_header(part, outbox, Header(kind, self.index, self.pushes, count, inline=end))
-            return
-        self._send_header(part, outbox, Header(kind, self.index, self.pushes, count, inline=prefix,
-                                               body=image.nbytes + len(row_body)))
-        for piece, place in zip(image.pieces, link.places_in(grads)):
-            self._send_body(part, _gathered(part, piece, grads) if place is None else place)
-        self._send_body(part, row_body)
-
-    def _send_header(self, part, outbox, header):
-        header.pack_into(outbox)
-        self._send(part, outbox[:HEADER_BYTES + header.inline])
-
-    def _send(self, part, array, channel=Channel.REQUEST):
-        part.sends.append(self.transport.post_send(part.link.rank, channel, array))
-
-    def _send_body(self, part, body):
-        if 0 < len(body) <= self.largest:
-            self._send(part, body, Channel.REQUEST_BODY)
-            return
-        for start, stop in protocol.cuts(len(body), self.largest):
-            self._send(part, body[start:stop], Channel.REQUEST_BODY)
-
-    def _end(self, part):
+    def end(self, part: Part) -> None:
         """Wait until nothing of what was sent is still being read."""
         self._wait(part.is_sent, lambda: f"{part.link.name} does not take what was sent to it", part.link)
         part.give_back()
 
-    # ------------------------------------------------------------------ replies
-
-    def _expect(self, link, ticket=None):
-        part = _Part(link)
-        part.reply = part.buffer(link.room)
-        part.pending = self.transport.post_receive(link.rank, Channel.REPLY, part.reply)
-        link.asked = [one for one in link.asked if not one.pending.done()] + [part]
-        if ticket is not None:
-            ticket.parts.append(part)
-        return part
-
-    def _expect_values(self, ticket, link):
-        """Post the receives of a reply with parameters: long pieces go straight to where they belong."""
-        part = self._expect(link, ticket)
-        if not messages.is_inline(link.image.nbytes):
-            for piece, place in zip(link.image.pieces, link.places_in(ticket.into)):
-                staged = part.buffer(piece.stop - piece.start) if place is None else None
-                for start, stop in protocol.cuts(piece.stop - piece.start, self.largest):
-                    target = (place if staged is None else staged)[start:stop]
-                    part.body.append((self.transport.post_receive(link.rank, Channel.REPLY_BODY, target), piece,
-                                      staged))
-        return part
-
-    def is_answered(self, ticket):
+    def is_answered(self, ticket: Ticket) -> bool:
         """Whether ``collect`` would not wait."""
         self.transport.progress()
         return all(part.is_answered() for part in ticket.parts)
 
-    def collect(self, ticket):
+    def collect(self, ticket: Ticket) -> None:
         """Wait for all replies of a ticket; afterwards ``ticket.into`` has the parameters that were asked for."""
         try:
             for part in ticket.parts:
-                header = self._header(part)
+                header = self.header_of(part)
                 if header.kind == Kind.VALUES and ticket.kind != Kind.PUSH:
-                    self._take_values(ticket, part, header)
+                    self._take_values(ticket.into, part, header)
                 elif header.kind != Kind.DONE:
-                    raise PeerLost(f"{self._me()}: {part.link.name} answered {header.kind.name} to "
+                    raise PeerLost(f"{self.name}: {part.link.name} answered {header.kind.name} to "
                                    f"{ticket.kind.name}")
-                self._end(part)
+                self.end(part)
         except BaseException as error:
             self.give_up(error)
             raise
@@ -286,7 +142,8 @@ class Client:
         if self.interruption is not None:
             self.let_go()
 
-    def _header(self, part):
+    def header_of(self, part: Part) -> Header:
+        """Wait for the answer; raises the error that it is."""
         name = part.link.name
         self._wait(part.pending.done, lambda: f"no answer from {name}", part.link)
         header = Header.unpack(part.reply, part.pending.received, name)
@@ -294,48 +151,51 @@ class Client:
             messages.raise_error(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], name)
         return header
 
-    def _take_values(self, ticket, part, header):
+    def _take_values(self, into, part, header):
         image = part.link.image
         if header.inline + header.body != image.nbytes:
-            raise PeerLost(f"{self._me()}: {part.link.name} sent {header.inline + header.body} bytes of "
-                           f"parameters, expected {image.nbytes}")
+            raise PeerLost(f"{self.name}: {part.link.name} sent {header.inline + header.body} bytes of parameters, "
+                           f"expected {image.nbytes}")
         if not header.body:
-            for piece in image.pieces:
-                piece.scatter(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], ticket.into)
+            part.scatter(into)
         for pending, piece, staged in part.body:
-            self._wait_within(part, pending)
+            self.wait_within(part, pending)
             if staged is not None:
-                piece.scatter(staged, ticket.into)
+                piece.scatter(staged, into)
 
-    def _wait_within(self, part, pending):
+    def wait_within(self, part: Part, pending: Any) -> None:
+        """Wait for a piece of an answer's body."""
         self._wait(pending.done, lambda: f"{part.link.name} stopped within an answer", part.link)
 
     # ------------------------------------------------------------------ other requests
 
-    def ask(self, link, kind, inline=b"", body=None, number=0, step=0):
+    def ask(self, link: Link, kind: Kind, inline: bytes = b"", body: np.ndarray | None = None, number: int = 0,
+            step: int = 0) -> tuple[Header, np.ndarray, Any]:
         """One request to one server and its answer: (header, inline, body)."""
         return self.hear(self.start(link, kind, inline, body, number, step), kind)
 
-    def start(self, link, kind, inline=b"", body=None, number=0, step=0):
+    def start(self, link: Link, kind: Kind, inline: bytes = b"", body: np.ndarray | None = None, number: int = 0,
+              step: int = 0) -> Part:
         """The first half of ``ask``, for servers that cannot answer before the others were asked too."""
-        body = _NOTHING if body is None else body
+        body = NOTHING if body is None else body
         if len(inline) > protocol.PIECE:   # the room that every server has, whatever it knows of this job
-            raise UsageError(f"{self._me()}: {kind.name} to {link.name} has {len(inline)} bytes, a message at most "
+            raise UsageError(f"{self.name}: {kind.name} to {link.name} has {len(inline)} bytes, a message at most "
                              f"{protocol.PIECE}")
         try:
-            part = self._expect(link)
-            self._send(part, messages.message(Header(kind, self.index, step, number=number, body=len(body)), inline))
-            self._send_body(part, body)
+            part = Part(link).expect()
+            part.send(messages.message(Header(kind, self.index, step, number=number, body=len(body)), inline))
+            part.send_body(body)
         except BaseException as error:
             self.give_up(error)
             raise
         return part
 
-    def hear(self, part, kind):
+    def hear(self, part: Part, kind: Kind) -> tuple[Header, np.ndarray, Any]:
         """The second half of ``ask``."""
         return self.hear_all([part], kind)[0]
 
-    def hear_all(self, parts, kind, places=None):
+    def hear_all(self, parts: Sequence[Part], kind: Kind, places: Callable[[Link, np.ndarray], Sequence] | None = None
+                 ) -> list[tuple[Header, np.ndarray, Any]]:
         """The answers of several requests, whose bodies come at the same time: [(header, inline, body)].
 
         ``places(link, inline)`` gives the byte arrays that a body fills, each a message or more, and there is no body
@@ -345,8 +205,8 @@ class Client:
             found = [self._open(part, kind, places) for part in parts]
             for part in parts:
                 for pending, _, _ in part.body:
-                    self._wait_within(part, pending)
-                self._end(part)
+                    self.wait_within(part, pending)
+                self.end(part)
         except BaseException as error:
             self.give_up(error)
             raise
@@ -355,19 +215,19 @@ class Client:
 
     def _open(self, part, kind, places):
         """Take the header of an answer and post the receives of its body."""
-        link, header = part.link, self._header(part)
+        link, header = part.link, self.header_of(part)
         answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
         body = None if places is not None else messages.room_for(header.body, link.name)
         targets = [body] if places is None else places(link, answer)
         expected = sum(map(len, targets))
         if expected != header.body:
-            raise PeerLost(f"{self._me()}: {link.name} answers {kind.name} with {header.body} bytes, expected "
+            raise PeerLost(f"{self.name}: {link.name} answers {kind.name} with {header.body} bytes, expected "
                            f"{expected}")
-        part.body = [(self.transport.post_receive(link.rank, Channel.REPLY_BODY, target[start:stop]), None, None)
-                     for target in targets for start, stop in protocol.cuts(len(target), self.largest)]
+        for target in targets:
+            part.expect_body(target)
         return header, answer, body
 
-    def hello(self, fingerprint):
+    def hello(self, fingerprint: dict | None) -> list[dict]:
         """Compare what this worker and the servers believe of the job; the difference is an error.
 
         Returns what each server says of itself: {"loaded from": [folder, files] or None, "job": a text}.
@@ -377,17 +237,17 @@ class Client:
         self.is_first_step = True
         return answers
 
-    def leave(self):
+    def leave(self) -> None:
         """Say that this worker sends nothing more. May be called again."""
         if self.has_left:
             return
         self.has_left = True
-        parts = [_Part(link) for link in self.links]
+        parts = [Part(link) for link in self.links]
         try:
             for part in parts:
-                self._send(part, messages.message(Header(Kind.LEAVE, self.index, self.pushes)))
+                part.send(messages.message(Header(Kind.LEAVE, self.index, self.pushes)))
             for part in parts:
-                self._end(part)
+                self.end(part)
         except BaseException as error:
             self.give_up(error)
             raise
@@ -396,17 +256,17 @@ class Client:
     # ------------------------------------------------------------------ exceptions from outside
 
     @property
-    def is_cut_off(self):
+    def is_cut_off(self) -> bool:
         """Whether it was interrupted in the middle of a request, and can do nothing more."""
         return isinstance(self.transport, interruption.CutOff)
 
-    def give_up(self, error):
+    def give_up(self, error: BaseException) -> None:
         """A request ends by this exception: cut this worker off, unless it is the request's own error."""
         self.interruption = None
         if interruption.is_from_outside(error) and not self.is_cut_off:
-            self.transport = interruption.CutOff(self.transport, self._me(), error)
+            self.transport = interruption.CutOff(self.transport, self.name, error)
 
-    def let_go(self):
+    def let_go(self) -> None:
         """A request is over: raise what came meanwhile."""
         error, self.interruption = self.interruption, None
         if error is not None:
@@ -427,7 +287,7 @@ class Client:
         try:
             if not is_done():
                 with waiting.told_by_the_first(self.index):
-                    waiting.wait_until(is_done, lambda: f"{self._me()}: {what()}", self.transport, self._longest,
+                    waiting.wait_until(is_done, lambda: f"{self.name}: {what()}", self.transport, self._longest,
                                        lambda: self._say_that_i_wait(link))
         except BaseException as error:
             if not self._may_go_on(error):
@@ -456,16 +316,3 @@ class Client:
             if other is not link and all(part.pending.done() for part in other.asked):
                 notice = messages.message(Header(Kind.WAITING, self.index, self.pushes, number=link.index))
                 self._notices.append(self.transport.post_send(other.rank, Channel.REQUEST, notice))
-
-    def _me(self):
-        return self.name_of(self.transport.rank)
-
-
-_NOTHING = np.empty(0, np.uint8)
-
-
-def _gathered(part, piece, grads):
-    """A piece of the gradients in a buffer."""
-    found = part.buffer(piece.stop - piece.start)
-    piece.gather(grads, found)
-    return found

@@ -57,6 +57,14 @@ def read_prefix(inline, rates, tables, source):
     return found
 
 
+def check_length(header, prefix, size, what):
+    """Refuse a request that has other bytes than its prefix and ``size``; ``what`` says who did what."""
+    expected = (prefix + size, 0) if is_inline(size) else (prefix, size)
+    if (header.inline, header.body) != expected:
+        raise PeerLost(f"{what} {header.inline} + {header.body} bytes, expected {expected[0]} + {expected[1]}: do both "
+                       f"run the same program?")
+
+
 def rows_bytes(count, width, dtype):
     """The bytes of so many rows with their ids."""
     return aligned(8 * count) + aligned(count * width * np.dtype(dtype).itemsize)

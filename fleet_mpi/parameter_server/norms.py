@@ -1,31 +1,80 @@
-"""Norms of whole variables within updates: who asks for them when, the same on every server of a job.
+"""How an update that needs norms of whole variables runs, over all servers of a job.
 
-An update that needs norms is a generator. It yields {(variable, what): nodes of the tree of squares} and is sent
-{(variable, what): sum, [1] float64} of the whole variables. All updates of a job yield equally often, as the job's
-recipes tell, whether or not they have anything to ask for: so servers, and tables within a server, stay in step.
+``update`` is that update, as a generator: it takes the gradients of one server's tables through their recipes, yields
+{(variable, what): nodes of the tree of squares} wherever a norm is needed, and is sent {(variable, what): sum, [1]
+float64} of the whole variables. Which positions ask is told by the recipes of the whole job: so all servers ask equally
+often, whether or not they have anything to ask for.
+
+``Exchange`` runs such updates: every server sends its nodes to every other one and goes on when it has heard of all.
+Messages of a pair keep their order, and all servers come to the same exchanges in the same order within a push; those
+of different pushes are told apart by (worker, step).
 """
 
-from fleet_mpi.parameter_server.recipes import BoundNorm
-from fleet_mpi.update_rules import RULES
+import operator
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fleet_mpi import update_rules
+from fleet_mpi.errors import PeerLost
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.recipes import BoundNorm, Recipe
+from fleet_mpi.parameter_server.tables.base import Gradient
+from fleet_mpi.ranks.channels import Channel
+from fleet_mpi.wire import protocol
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
+
+# What fits a message without a body: the nodes of some hundred variables.
+ROOM = 1 << 16
 
 
-def most_steps(recipes):
-    """How many steps the longest of the job's recipes ({variable: Recipe}) has."""
+def update(gradients: Sequence[Gradient], recipes: Mapping[str, Recipe]) -> Generator[dict, Any, None]:
+    """The update by these gradients, whose own recipes are among those of the job ({variable: Recipe})."""
+    for position in range(most_steps(recipes)):
+        here = [(one, one.recipe.steps[position]) for one in gradients if position < len(one.recipe.steps)]
+        sums = {}
+        if asks_at(recipes, position):
+            sums = yield _asked((one.variable, {"gradient": one.nodes()}) for one, step in here
+                                if isinstance(step, BoundNorm))
+        for one, step in here:
+            if isinstance(step, BoundNorm):
+                one.scale(step.factor(sum_for(step, one.variable, recipes, sums)))
+            else:
+                one.apply(step)
+    measured = [(one, one.measure()) for one in gradients]
+    sums = (yield _asked((one.variable, found) for one, found in measured)) if asks_at_the_end(recipes) else {}
+    for one, found in measured:
+        one.finish(tuple(sums[one.variable, what] for what in found))
+
+
+def _asked(measured: Iterable[tuple[str, dict[str, list]]]) -> dict[tuple[str, str], list]:
+    """The nodes by variable, whose parts may come one by one."""
+    found: dict = {}
+    for variable, by_kind in measured:
+        for what, nodes in by_kind.items():
+            found.setdefault((variable, what), []).extend(nodes)
+    return found
+
+
+def most_steps(recipes: Mapping[str, Recipe]) -> int:
+    """How many steps the longest of the job's recipes has."""
     return max((len(recipe.steps) for recipe in recipes.values()), default=0)
 
 
-def asks_at(recipes, position):
+def asks_at(recipes: Mapping[str, Recipe], position: int) -> bool:
     """Whether any variable of the job, here or elsewhere, has a norm at this step: all servers ask or none."""
     return any(position < len(recipe.steps) and isinstance(recipe.steps[position], BoundNorm)
                for recipe in recipes.values())
 
 
-def asks_at_the_end(recipes):
+def asks_at_the_end(recipes: Mapping[str, Recipe]) -> bool:
     """Whether any rule of the job takes norms."""
-    return any(RULES[recipe.rule].norms is not None for recipe in recipes.values())
+    return any(update_rules.RULES[recipe.rule].norms is not None for recipe in recipes.values())
 
 
-def sum_for(step, variable, recipes, sums):
+def sum_for(step: BoundNorm, variable: str, recipes: Mapping[str, Recipe], sums: dict) -> np.ndarray:
     """The sum of squares that a BoundNorm of a variable is about: its own, or that of its group in order of names."""
     if not step.group:
         return sums[variable, "gradient"]
@@ -38,15 +87,118 @@ def sum_for(step, variable, recipes, sums):
     return sums[step]
 
 
-def together(updates):
-    """Several updates as one."""
-    sums, updates = None, list(updates)
-    while updates:
-        asked = {}
-        for update in list(updates):
-            try:
-                asked |= update.send(sums)
-            except StopIteration:
-                updates.remove(update)
-        if updates:
-            sums = yield asked
+class Exchange:
+    """One server's part in all exchanges that are under way."""
+
+    def __init__(self, transport: Any, index: int, servers: Sequence[int], name_of: Callable[[int], str]) -> None:
+        self.transport, self.index, self.name_of = transport, index, name_of
+        self.others = {number: rank for number, rank in enumerate(servers) if number != index}
+        self.inboxes: dict[int, tuple] = {}   # by server: (what is to come, its header once that is there, bytes)
+        self.buffers: dict[int, np.ndarray] = {}
+        self.heard: dict[tuple, dict] = {}
+        self.parked: dict[tuple, tuple] = {}
+        self.sending: list = []
+        self.is_first = True   # whether none has come to its end yet
+        for number in self.others:
+            self._arm(number)
+
+    def _arm(self, number):
+        if number not in self.buffers:
+            self.buffers[number] = self.transport.inbox(HEADER_BYTES + ROOM)
+        self._expect(number, None, self.buffers[number])
+
+    def _expect(self, number, header, buffer):
+        """Wait for a message of another server, or, with its header, for the body that follows it."""
+        cuts = protocol.cuts(len(buffer)) if header else [(0, len(buffer))]
+        pending = [self.transport.post_receive(self.others[number], Channel.BETWEEN_SERVERS, buffer[start:stop])
+                   for start, stop in cuts]
+        self.inboxes[number] = pending, header, buffer
+
+    def run(self, key: tuple[int, int], generator: Generator, on_end: Callable[[], Any]) -> None:
+        """Drive an update that yields nodes of squares; ``key`` is (worker, step); ``on_end()`` when it is over."""
+        self._go_on(key, 0, generator, on_end, None)
+
+    def _go_on(self, key, turn, generator, on_end, sums):
+        try:
+            nodes = generator.send(sums)
+        except StopIteration:
+            on_end()
+            return
+        content = messages.encode([[list(name),
+                                    [[int(level), int(at), float(value).hex()] for level, at, value in found]]
+                                   for name, found in nodes.items()])
+        header = Header(Kind.SQUARES, self.index, key[1], count=turn, number=key[0])
+        for rank in self.others.values():
+            self._send(rank, header, content)
+        self.parked[(*key, turn)] = (key, turn, generator, on_end, nodes, time.monotonic())
+        self._try(key, turn)
+
+    def _send(self, rank, header, content):
+        parts = [messages.message(header, content)]
+        if len(content) > ROOM:
+            body = np.frombuffer(content, np.uint8)
+            parts = [messages.message(header._replace(body=len(body)))]
+            parts += [body[start:stop] for start, stop in protocol.cuts(len(body))]
+        self.sending += [self.transport.post_send(rank, Channel.BETWEEN_SERVERS, part) for part in parts]
+
+    def _try(self, key, turn):
+        at = (*key, turn)
+        heard = self.heard.get(at, {})
+        if at not in self.parked or len(heard) < len(self.others):
+            return
+        key, turn, generator, on_end, own, _ = self.parked.pop(at)
+        self.is_first = False
+        everything = {name: list(found) for name, found in own.items()}
+        for found in self.heard.pop(at, {}).values():
+            for name, nodes in found.items():
+                everything.setdefault(name, []).extend(nodes)
+        sums = {name: update_rules.join_squares(nodes) for name, nodes in everything.items()}
+        self._go_on(key, turn + 1, generator, on_end, sums)
+
+    def advance(self) -> bool:
+        """Take what the other servers sent; returns whether anything came."""
+        happened = False
+        for number, (pending, header, buffer) in list(self.inboxes.items()):
+            if all(one.done() for one in pending):
+                happened = True
+                self._take(number, pending, header, buffer)
+        if self.sending:
+            self.sending = [one for one in self.sending if not one.done()]
+        return happened
+
+    def late(self, longest: float) -> list[str]:
+        """The names of the servers that have been waited for longer than so many seconds."""
+        before = time.monotonic() - longest
+        late = {number for at, (*_, since) in self.parked.items() if since < before
+                for number in self.others.keys() - self.heard.get(at, {}).keys()}
+        return [self.name_of(self.others[number]) for number in sorted(late)]
+
+    def close(self) -> None:
+        """Expect nothing more from the other servers; call when the last worker has left."""
+        for pending, _, _ in self.inboxes.values():
+            for one in pending:
+                self.transport.withdraw(one)
+        self.inboxes = {}
+
+    def _take(self, number, pending, header, buffer):
+        source, content = self.name_of(self.others[number]), buffer
+        if header is None:
+            header = Header.unpack(buffer, pending[0].received, source)
+            if header.body:
+                self._expect(number, header, messages.room_for(header.body, source))
+                return
+            content = buffer[HEADER_BYTES:HEADER_BYTES + header.inline]
+        nodes = _nodes_in(messages.decode(content, source), source)
+        self._arm(number)
+        key, turn = (header.number, header.step), header.count
+        self.heard.setdefault((*key, turn), {})[number] = nodes
+        self._try(key, turn)
+
+
+def _nodes_in(value, source):
+    """{(variable, what): nodes} as another server sent them; PeerLost where that is damaged."""
+    try:
+        return {(str(variable), str(what)): [(operator.index(level), operator.index(at), float.fromhex(number))
+                                             for level, at, number in found] for (variable, what), found in value}
+    except (TypeError, ValueError, OverflowError):
+        raise PeerLost(f"{source} sent damaged sums of squares: {value!r:.80}") from None

@@ -6,7 +6,8 @@ the ops they stand for, so that any cut of a variable gives the bits of the whol
 has: those steps, and rules with ``norms``, name the sums of squares they want.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class Decay(NamedTuple):
     coefficient: float
     of_sign: bool = False
 
-    def apply(self, grad, param, scratch):
+    def apply(self, grad: np.ndarray, param: np.ndarray, scratch: np.ndarray) -> None:
         """In place; ``scratch`` is as long as the gradient."""
         source = np.sign(param, out=scratch) if self.of_sign else param
         np.multiply(source, self.coefficient, out=scratch)
@@ -32,7 +33,7 @@ class Bound(NamedTuple):
     low: float
     high: float
 
-    def apply(self, grad, param, scratch):
+    def apply(self, grad: np.ndarray, param: np.ndarray, scratch: np.ndarray) -> None:
         """In place."""
         np.clip(grad, self.low, self.high, out=grad)
 
@@ -43,30 +44,34 @@ class BoundNorm(NamedTuple):
     norm: float
     group: str = ""
 
-    def factor(self, squares):
+    def factor(self, squares: np.ndarray) -> np.ndarray:
         """The number to multiply with, from the sum of squares ([1] float64)."""
         return self.norm / np.maximum(np.sqrt(squares), self.norm)
+
+
+Step = Decay | Bound   # what acts element by element
 
 
 class Recipe(NamedTuple):
     """The update of one variable: steps in order, the rule's name and settings, the names of rate and states."""
 
     rule: str
-    hypers: tuple = ()      # (name, value) pairs, sorted
+    hypers: tuple[tuple[str, Any], ...] = ()    # (name, value) pairs, sorted
     rate: str = "learning_rate"
-    steps: tuple = ()
-    states: tuple = ()      # (the rule's state, the program's variable) pairs
+    steps: tuple[Step | BoundNorm, ...] = ()
+    states: tuple[tuple[str, str], ...] = ()    # (the rule's state, the program's variable) pairs
 
     @property
-    def needs_norms(self):
+    def needs_norms(self) -> bool:
         """Whether a part of the variable cannot be updated on its own."""
         return RULES[self.rule].norms is not None or any(isinstance(step, BoundNorm) for step in self.steps)
 
-    def key(self):
+    def key(self) -> tuple:
         """What two variables must have in common to be updated in one go."""
-        return self._replace(states=tuple(state for state, _ in self.states))
+        return (*self[:-1], tuple(state for state, _ in self.states))
 
 
-def recipe(rule, rate="learning_rate", steps=(), states=(), **hypers):
+def recipe(rule: str, rate: str = "learning_rate", steps: Iterable[Step | BoundNorm] = (),
+           states: Iterable[tuple[str, str]] = (), **hypers: Any) -> Recipe:
     """A recipe with the rule's settings as keywords."""
     return Recipe(rule, tuple(sorted(hypers.items())), rate, tuple(steps), tuple(states))

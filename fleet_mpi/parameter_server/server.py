@@ -4,162 +4,47 @@ A state machine: ``advance`` does whatever is ready and never waits, ``serve`` c
 left. What happens with a push is the mode's business (``modes/``): it gets every piece as it arrives.
 """
 
-import functools
 import gc
 import secrets
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.arrays import aligned
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
-from fleet_mpi.parameter_server import agreement, messages, norms
-from fleet_mpi.parameter_server.exchange import Exchange
-from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
+from fleet_mpi.parameter_server import agreement, messages, norms, preallocated
+from fleet_mpi.parameter_server.description import Description
+from fleet_mpi.parameter_server.inbox import Inbox, Push
 from fleet_mpi.parameter_server.patience import Patience
 from fleet_mpi.parameter_server.snapshots import Snapshots
-from fleet_mpi.parameter_server.tables.dense import DenseTable
-from fleet_mpi.parameter_server.tables.rows import answer_of
+from fleet_mpi.parameter_server.tables.base import Table
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
-from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
-
-# How many pieces of a body are taken at a time: MPI copies all that is expected and there before it returns, and
-# meanwhile nothing is updated or answered.
-WINDOW = 2
-
-
-class Push:
-    """The gradients of one worker's step: an image of bytes that fills piece by piece, rates, and rows."""
-
-    def __init__(self, inbox, header, image, rates):
-        self.inbox, self.worker, self.header = inbox, inbox.index, header
-        self.image, self.rates, self.rows = image, rates, []
-
-    @property
-    def wants_values(self):
-        """Whether the worker asked for the parameters in return."""
-        return self.header.kind == Kind.PUSH_PULL
-
-
-class _Inbox:
-    """Receives one worker's requests, one after the other: the next one when this one is answered."""
-
-    def __init__(self, server, rank, index, room):
-        self.server, self.rank, self.index, self.name = server, rank, index, server.name_of(rank)
-        self.buffer = server.transport.inbox(room)
-        self.reply = None      # the message of the last answer with parameters, for the next one
-        self.gradients = None  # for images longer than one message
-        self.busy = []         # sends that still read this inbox's arrays
-        self.body, self.targets, self.on_part = [], (), None
-        self.pending = None
-        self.arm()
-
-    def arm(self):
-        """Wait for the next request."""
-        self.on_part = None
-        self.pending = self.server.transport.post_receive(self.rank, Channel.REQUEST, self.buffer)
-
-    def release(self, sends=()):
-        """This request's arrays are free once ``sends`` are over: take the next one then."""
-        self.busy = list(sends)
-        self.pending, self.on_part = None, None
-        if not self.busy:
-            self.arm()
-
-    def receive_body(self, targets, on_part):
-        """Receive a body into these arrays; ``on_part(number)`` is called as each is full, in order."""
-        self.pending, self.on_part, self.arrived = None, on_part, 0
-        self.targets, self.body = targets, []
-        for _ in range(min(WINDOW, len(targets))):
-            self._post_next()
-
-    def _post_next(self):
-        self.body.append(self.server.transport.post_receive(self.rank, Channel.REQUEST_BODY,
-                                                            self.targets[len(self.body)]))
-
-    def advance(self):
-        """Do what is ready; returns whether anything was."""
-        if self.pending is not None:
-            if not self.pending.done():
-                return False
-            received, self.pending = self.pending.received, None
-            self.server.take(self, Header.unpack(self.buffer, received, self.name))
-            return True
-        if self.on_part is not None and self.arrived < len(self.targets):
-            return self._take_parts()
-        if self.busy and all(one.done() for one in self.busy):
-            self.busy = []
-            self.arm()
-            return True
-        return False
-
-    def _take_parts(self):
-        """Take all parts of the body that are there; returns whether any was."""
-        first, on_part, targets, body = self.arrived, self.on_part, self.targets, self.body
-        while self.arrived < len(targets) and body[self.arrived].done():
-            if len(body) < len(targets):
-                self._post_next()
-            self.arrived += 1
-            on_part(self.arrived - 1)   # after the last one this inbox may take its next request
-            if self.body is not body:
-                return True
-        return self.arrived > first
-
-    def inline(self, header):
-        """The inline part of the request."""
-        return self.buffer[HEADER_BYTES:HEADER_BYTES + header.inline]
-
-    @functools.cached_property
-    def image_parts(self):
-        """The parts of the gradients' image that messages fill, and {part: the piece that is full with it}."""
-        server, targets, ends = self.server, [], {}
-        image = self.image_buffer(server.image.nbytes)
-        for number, piece in enumerate(server.image.pieces):
-            targets += [image[piece.start + start:piece.start + stop]
-                        for start, stop in protocol.cuts(piece.stop - piece.start, server.largest)]
-            ends[len(targets) - 1] = number
-        return targets, ends
-
-    def image_buffer(self, nbytes):
-        """Where gradients too long for one message go."""
-        if self.gradients is None:
-            self.gradients = arrays.empty(nbytes, np.uint8)
-        return self.gradients
+from fleet_mpi.wire.protocol import Header, Kind
+from fleet_mpi.wire.transport import Transport
 
 
 class Server:
     """One server of a job. ``mode`` is the mode's server half; ``before_update`` moves schedules on by some steps."""
 
-    def __init__(self, transport, index, workers, servers, description, mode, fingerprint=None, name_of=str,
-                 before_update=None, largest=None):
+    def __init__(self, transport: Transport, index: int, workers: Sequence[int], servers: Sequence[int],
+                 description: Description, mode: Any, fingerprint: dict | None = None,
+                 name_of: Callable[[int], str] = str, before_update: Callable[[int], Any] | None = None,
+                 largest: int | None = None) -> None:
         self.transport, self.index, self.mode, self.name_of = transport, index, mode, name_of
         self.description, self.fingerprint, self.before_update = description, fingerprint, before_update
         self.loaded_from = None   # [folder, files] that its values come from, if any
         self.job = secrets.token_hex(8)   # what tells this start of the job from others; server 0's counts
         self.largest = largest or protocol.LARGEST
-        layout = FlatLayout(description.placement.variables)
-        self.image = ServerImage(layout, description.placement.of_server(index))
-        self.recipes = {**description.recipes, **{table.name: table.recipe for table in description.row_tables}}
-        names = {recipe.rate for recipe in self.recipes.values()} | set(description.rates)
-        self.rates = {name: np.zeros(1, description.rate_dtypes.get(name, np.float32)) for name in sorted(names)}
-        self.table = DenseTable(self.image, self.recipes, self.rates)
-        self.row_tables = [one.table(index, self.rates) for one in description.row_tables]
-        room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
-        self.inboxes = [_Inbox(self, rank, i, room) for i, rank in enumerate(workers)]
+        self._make_tables()
+        self._make_inboxes(workers)
         self.active = set(range(len(workers)))
         self.applied = [0] * len(workers)   # pushes applied per worker
-        self.exchange = Exchange(transport, index, servers, name_of)
-        self.sending, self._look_at = [], 16   # the latter: how many before those that are over are sorted out
-        self._bound = {}
-        self._param_pieces = [self.table.params[piece.start:piece.stop] for piece in self.image.pieces]
-        self._prefix = messages.prefix_bytes(len(description.rates), len(self.row_tables))
-        # The length of a push that is one message and has no rows; its parts lie at the same places every time.
-        is_letter = not self.row_tables and messages.is_inline(self.image.nbytes)
-        self._letter_bytes = self._prefix + self.image.nbytes if is_letter else None
-        for inbox in self.inboxes if is_letter else ():
-            inline = inbox.buffer[HEADER_BYTES:HEADER_BYTES + self._letter_bytes]
-            inbox.letter = inline[self._prefix:], inline[:8 * len(description.rates)].view(np.float64)
+        self.exchange = norms.Exchange(transport, index, servers, name_of)
+        self.sending: list = []
+        self._look_at = 16   # how many sends before those that are over are sorted out
         self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
                           Kind.PULL: self._pull, Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave,
                           Kind.WAITING: self._waits_elsewhere}
@@ -168,9 +53,34 @@ class Server:
         self._handlers |= self.snapshots.handlers
         mode.start(self)
 
+    def _make_tables(self):
+        described = self.description.tables
+        self.recipes = {variable: one.recipe_of(variable) for one in described for variable in one.variables}
+        names = {recipe.rate for recipe in self.recipes.values()} | set(self.description.rates)
+        self.rates = {name: np.zeros(1, self.description.rate_dtypes.get(name, np.float32)) for name in sorted(names)}
+        # The dense table's values are what workers get in return for a push; the others are asked for rows.
+        self.dense = self.description.dense.table(self.index, self.rates)
+        self.row_tables = [one.table(self.index, self.rates) for one in self.description.row_tables]
+        self.tables: list[Table] = [self.dense, *self.row_tables]
+        self.image, self.needs_norms = self.dense.image, any(table.needs_norms for table in self.tables)
+        self._table_of = {variable: table for one, table in zip(described, self.tables) for variable in one.variables}
+        self._param_pieces = [self.dense.params[piece.start:piece.stop] for piece in self.image.pieces]
+
+    def _make_inboxes(self, workers):
+        rates, rows, image = len(self.description.rates), len(self.row_tables), self.image
+        self._prefix, room = messages.prefix_bytes(rates, rows), messages.inbox_bytes(rates, rows)
+        self.is_small = messages.is_inline(image.nbytes)   # whether parameters fit a message
+        self.inboxes = [Inbox(self, rank, number, room) for number, rank in enumerate(workers)]
+        self._small_push = None   # the length of every push that is one message and has no rows
+        if preallocated.serves(rows, [image]):
+            self._small_push = preallocated.push_bytes(rates, image)
+            for inbox in self.inboxes:
+                given, gradients = preallocated.places(inbox.buffer, rates, image)
+                inbox.small_push = [self.dense.read(gradients, 0)], given
+
     # ------------------------------------------------------------------ the loop
 
-    def serve(self, until=None):
+    def serve(self, until: Callable[[], bool] | None = None) -> None:
         """Serve until every worker has left, or ``until()`` is true."""
         gc.freeze()  # what was made so far stays: the collector need not look at it again with every message
         backoff = waiting.Backoff()
@@ -184,9 +94,10 @@ class Server:
         if not self.active:
             self.exchange.close()
 
-    def advance(self):
+    def advance(self) -> bool:
         """Do what is ready; returns whether anything was. An error is told to the worker that asked."""
-        happened = (self.exchange.inboxes and self.exchange.advance()) or self.snapshots.advance()
+        happened = bool(self.exchange.inboxes and self.exchange.advance()
+                        or self.snapshots.awaits and self.snapshots.advance())
         for inbox in self.inboxes:
             try:
                 happened = inbox.advance() or happened
@@ -199,7 +110,7 @@ class Server:
         self.sending = [one for one in self.sending if not one.done()]
         return not self.sending
 
-    def tell(self, error, workers):
+    def tell(self, error: FleetError, workers: Iterable[int]) -> None:
         """Let these workers raise this error when they look for their next answer."""
         for worker in workers:
             self.sending.append(self.transport.post_send(self.inboxes[worker].rank, Channel.REPLY,
@@ -207,7 +118,7 @@ class Server:
 
     # ------------------------------------------------------------------ requests
 
-    def take(self, inbox, header):
+    def take(self, inbox: Inbox, header: Header) -> None:
         """Handle a request whose header has arrived."""
         handler = self._handlers.get(header.kind)
         if handler is None:
@@ -241,115 +152,101 @@ class Server:
         inline, prefix = inbox.inline(header), messages.prefix_bytes(0, len(self.row_tables))
         _, counts = messages.read_prefix(inline, 0, len(self.row_tables), inbox.name)
         counts = counts.tolist()
-        size = sum(aligned(8 * table.parts(count)[0]) for table, count in zip(self.row_tables, counts))
-        expected = (prefix + size, 0) if messages.is_inline(0, size) else (prefix, size)
-        if (header.inline, header.body) != expected:
-            raise PeerLost(f"{inbox.name} asked for rows in {header.inline} + {header.body} bytes, expected "
-                           f"{expected[0]} + {expected[1]}: do both run the same program?")
+        sizes = [table.answer_bytes(count) for table, count in zip(self.row_tables, counts)]
+        messages.check_length(header, prefix, sum(aligned(8 * count) for count in counts),
+                              f"{inbox.name} asked for rows in")
         if not header.body:
-            self._answer_rows(inbox, counts, inline[prefix:])
+            self._answer_rows(inbox, counts, sizes, inline[prefix:])
             return
-        ids = arrays.empty(size, np.uint8)
-        targets = [ids[start:stop] for start, stop in protocol.cuts(size, self.largest)]
+        ids = arrays.empty(header.body, np.uint8)
+        inbox.receive_whole(ids, lambda: self._answer_rows(inbox, counts, sizes, ids))
 
-        def on_part(part):
-            if part == len(targets) - 1:
-                self._answer_rows(inbox, counts, ids)
-        inbox.receive_body(targets, on_part)
-
-    def _answer_rows(self, inbox, counts, ids):
-        values = answer_of(self.row_tables, counts, ids)
-        is_inline = messages.is_inline(0, len(values))
+    def _answer_rows(self, inbox, counts, sizes, ids):
+        values, start, begin = arrays.empty(sum(sizes), np.uint8), 0, 0
+        for table, count, size in zip(self.row_tables, counts, sizes):
+            table.answer(ids[begin:begin + 8 * count].view(np.int64), values[start:start + size])
+            start, begin = start + size, begin + aligned(8 * count)
+        is_inline = messages.is_inline(len(values))
         self.answer(inbox, Kind.VALUES, values if is_inline else b"", () if is_inline else (values,))
 
     def _push(self, inbox, header):
-        if self.snapshots.holds(inbox, header):
+        if self.snapshots.limits is not None and self.snapshots.holds(inbox, header):
             return
+        self.snapshots.begun[inbox.index] = header.step
         if header.step != self.applied[inbox.index] + 1:
             raise PeerLost(f"{inbox.name} sent push {header.step}, expected {self.applied[inbox.index] + 1}: one was "
                            f"lost or came twice")
-        if header.inline == self._letter_bytes:
-            self.mode.on_push(Push(inbox, header, *inbox.letter))
+        if header.inline == self._small_push:
+            self.mode.on_push(Push(inbox, header, *inbox.small_push))
             return
-        prefix, inline = self._prefix, inbox.inline(header)
-        rates, row_counts = messages.read_prefix(inline, len(self.description.rates), len(self.row_tables),
-                                                 inbox.name)
-        row_parts = [table.parts(int(count)) for table, count in zip(self.row_tables, row_counts)]
-        row_bytes = sum(nbytes for _, nbytes in row_parts)
-        self._check_push(inbox, header, prefix, row_bytes)
-        if not header.body:
-            image = inline[prefix:prefix + self.image.nbytes]
-            push = Push(inbox, header, image, rates)
-            self._take_rows(push, row_parts, inline[prefix + self.image.nbytes:])
-            self.mode.on_push(push)
+        prefix, inline, dense = self._prefix, inbox.inline(header), self.image.nbytes
+        rates, counts = messages.read_prefix(inline, len(self.description.rates), len(self.row_tables), inbox.name)
+        counts = [(int(count), table.push_bytes(int(count))) for table, count in zip(self.row_tables, counts)]
+        messages.check_length(header, prefix, dense + sum(size for _, size in counts),
+                              f"{inbox.name} sent gradients of")
+        if header.body:
+            self._receive_push(Push(inbox, header, [self.dense.read(inbox.image_buffer, 0)], rates), counts)
             return
-        self._receive_push(Push(inbox, header, inbox.image_buffer(self.image.nbytes), rates), row_parts, row_bytes)
+        push = Push(inbox, header, [self.dense.read(inline[prefix:prefix + dense], 0)], rates)
+        self._read_rows(push, counts, inline[prefix + dense:])
+        self.mode.on_push(push)
 
-    def _check_push(self, inbox, header, prefix, row_bytes):
-        size = self.image.nbytes + row_bytes
-        expected = (prefix + size, 0) if messages.is_inline(self.image.nbytes, row_bytes) else (prefix, size)
-        if (header.inline, header.body) != expected:
-            raise PeerLost(f"{inbox.name} sent gradients of {header.inline} + {header.body} bytes, "
-                           f"expected {expected[0]} + {expected[1]}: do both run the same program?")
-
-    def _receive_push(self, push, row_parts, row_bytes):
+    def _receive_push(self, push, counts):
         """Receive the image in its pieces (each perhaps cut further), then the rows."""
-        row_body = arrays.empty(row_bytes, np.uint8)
+        rows = arrays.empty(sum(size for _, size in counts), np.uint8)
         targets, ends = push.inbox.image_parts
-        targets = targets + [row_body[start:stop] for start, stop in protocol.cuts(row_bytes, self.largest)]
+        targets = targets + [rows[start:stop] for start, stop in protocol.cuts(len(rows), self.largest)]
 
         def on_part(part):
             is_last = part == len(targets) - 1
             if is_last:
-                self._take_rows(push, row_parts, row_body)
+                self._read_rows(push, counts, rows)
             if part in ends:
                 self.mode.on_piece(push, ends[part])
             if is_last:
                 self.mode.on_push(push)
         push.inbox.receive_body(targets, on_part)
 
-    def _take_rows(self, push, row_parts, body):
+    def _read_rows(self, push, counts, body):
         start = 0
-        for table, (count, nbytes) in zip(self.row_tables, row_parts):
-            push.rows.append(table.rows_in(body[start:start + nbytes], count))
-            start += nbytes
+        for table, (count, size) in zip(self.row_tables, counts):
+            push.parts.append(table.read(body[start:start + size], count))
+            start += size
 
-    def table_of(self, variable):
+    def table_of(self, variable: str) -> Table:
         """The table that keeps a variable."""
-        for described, table in zip(self.description.row_tables, self.row_tables):
-            if described.name == variable:
-                return table
-        return self.table
+        return self._table_of.get(variable, self.dense)
 
     # ------------------------------------------------------------------ for the modes
 
-    def bound(self, push):
-        """The update calls, per piece, for gradients that lie where this push has them."""
-        key = push.worker, push.header.body > 0   # a worker's gradients lie in its messages, or where their bodies go
-        if key not in self._bound:
-            self._bound[key] = self.table.bind(push.image)
-        return self._bound[key]
+    def update(self, key: tuple[int, int], pushes: Sequence[Push], then: Callable[[], Any]) -> None:
+        """Change all tables by the mean of these pushes, given in worker order; then call ``then``.
 
-    def update_with_norms(self, image, pushes):
-        """The update of all tables where norms are needed, for ``exchange.run``: from an image of averaged gradients,
-        and the mean of the rows of these pushes."""
-        return norms.together([self.table.update_with_norms(image), *(
-            table.update_with_norms([push.rows[number] for push in pushes], self.recipes)
-            for number, table in enumerate(self.row_tables))])
+        At once, or when the norms are known: ``key`` tells this update from others on all servers.
+        """
+        if self.needs_norms:
+            gradients = [one for number, table in enumerate(self.tables)
+                         for one in table.gradients([push.parts[number] for push in pushes])]
+            self.exchange.run(key, norms.update(gradients, self.recipes), then)
+            return
+        self.dense.update([push.parts[0] for push in pushes])
+        self.update_row_tables(pushes)
+        then()
 
-    def update_rows(self, pushes):
-        """Update the tables that travel by rows by the mean of these pushes, where no norms are needed."""
-        for number, table in enumerate(self.row_tables):
-            table.update_mean([push.rows[number] for push in pushes])
+    def update_row_tables(self, pushes: Sequence[Push]) -> None:
+        """Where the dense table was updated piece by piece, and no norms are needed: the other tables."""
+        for number, table in enumerate(self.row_tables, 1):
+            table.update([push.parts[number] for push in pushes])
 
-    def set_rates(self, push, steps=1):
+    def set_rates(self, push: Push, steps: int = 1) -> None:
         """Take over the rates a worker set, and move schedules on: before an update."""
         for name, value in zip(self.description.rates, push.rates):
             self.rates[name][0] = value
         if self.before_update is not None:
             self.before_update(steps)
 
-    def answer(self, inbox, kind=Kind.DONE, inline=b"", body=()):
+    def answer(self, inbox: Inbox, kind: Kind = Kind.DONE, inline: bytes | np.ndarray = b"",
+               body: Sequence[np.ndarray] = ()) -> None:
         """Answer a request; its inbox takes the next one when the answer is sent."""
         total = sum(len(part) for part in body)
         sends = [self._post(inbox.rank, Channel.REPLY, messages.message(Header(kind, self.index, body=total), inline))]
@@ -357,43 +254,34 @@ class Server:
             sends += self._post_body(inbox.rank, part)
         inbox.release(sends)
 
-    def answer_values(self, inbox, image):
+    def answer_values(self, inbox: Inbox, image: np.ndarray) -> None:
         """Answer with this image of parameters; one too long for a message must stay as it is until it is sent."""
-        if messages.is_inline(len(image)):
-            self._answer_inline(inbox, image)
+        if self.is_small:
+            inbox.reply.pending = self._post(inbox.rank, Channel.REPLY, inbox.reply.write(image))
+            inbox.release()
             return
         sends = [self.begin_values(inbox)]
         for piece in self.image.pieces:
             sends += self._post_body(inbox.rank, image[piece.start:piece.stop])
         inbox.release(sends)
 
-    def _answer_inline(self, inbox, image):
-        """The way of small models: one message, from a buffer that each inbox keeps; the inbox is free at once."""
-        message, pending = inbox.reply or (None, None)
-        if message is None or not pending.done():
-            message = arrays.empty(HEADER_BYTES + len(image), np.uint8)
-            Header(Kind.VALUES, self.index, inline=len(image)).pack_into(message)
-        message[HEADER_BYTES:] = image
-        inbox.reply = message, self._post(inbox.rank, Channel.REPLY, message)
-        inbox.release()
-
-    def answer_now(self, inbox):
+    def answer_now(self, inbox: Inbox) -> None:
         """Answer with the parameters as they are now, whatever changes them before all is sent.
 
         A copy that does not fit a message lies where the worker's gradients were: these are applied already.
         """
-        image = self.table.params
-        if not messages.is_inline(len(image)):
-            image = inbox.image_buffer(len(image))
-            image[...] = self.table.params
+        image = self.dense.params
+        if not self.is_small:
+            image = inbox.image_buffer
+            image[...] = self.dense.params
         self.answer_values(inbox, image)
 
-    def begin_values(self, inbox):
+    def begin_values(self, inbox: Inbox) -> Any:
         """Announce parameters that follow piece by piece."""
         return self._post(inbox.rank, Channel.REPLY, messages.message(
             Header(Kind.VALUES, self.index, body=self.image.nbytes)))
 
-    def send_params(self, rank, number):
+    def send_params(self, rank: int, number: int) -> None:
         """Send one piece of the parameters to a rank, from where it lies."""
         self._post_body(rank, self._param_pieces[number])
 

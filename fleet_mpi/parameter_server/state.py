@@ -49,8 +49,8 @@ class Inventory:
 
     def __init__(self, description):
         self.description = description
-        self._variables = {one.name: one for one in (*description.placement.variables, *description.row_tables)}
-        self._tables = {table.name: table for table in description.row_tables}
+        self._tables = {name: table for table in description.tables for name in table.variables}
+        self._variables = {name: one for table in description.tables for name, one in table.variables.items()}
 
     def by_program_name(self, counters: Iterable[str] = ()) -> dict[str, StateKey]:
         """{variable of the program: its key}. A rate is the servers' where they compute it, else the workers'."""
@@ -73,11 +73,11 @@ class Inventory:
 
     def recipe(self, name: str):
         """How a variable is updated."""
-        return self._tables[name].recipe if name in self._tables else self.description.recipes[name]
+        return self._tables[self.variable(name).name].recipe_of(name)
 
     def shards(self, name: str):
         """The shards of a variable, in order: together they are the whole of it."""
-        return self._tables[name].shards if name in self._tables else self.description.placement.of_variable(name)
+        return self._tables[self.variable(name).name].shards_of(name)
 
     def state(self, variable: str, name: str) -> update_rules.State:
         """The rule's State of this name."""

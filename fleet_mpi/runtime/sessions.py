@@ -13,14 +13,14 @@ import numpy as np
 from fleet_mpi import modes, notices
 from fleet_mpi.arrays import DistantTable, to_host
 from fleet_mpi.errors import UsageError
-from fleet_mpi.parameter_server import parting, presence
-from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server import parting, presence, tables
+from fleet_mpi.parameter_server.client import Client
+from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.device_copies import DeviceCopies, rows_on_host
 from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.parameter_server.recipes import Recipe
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.parameter_server.state import ServerState, rate
-from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.program.engine.places import CPUPlace
@@ -39,12 +39,12 @@ _open = None  # the session with which this process has joined its job, if any
 def describe(distribution):
     """What the client and the servers of a job must know."""
     rows = distribution.row_placement
-    tables = tuple(RowTableDescription(one.name, one.shape, one.dtype, rows.of_variable(one.name),
-                                       distribution.recipes[one.name]) for one in rows.variables)
+    by_rows = tuple(tables.described("rows", one.name, one.shape, one.dtype, rows.of_variable(one.name),
+                                     distribution.recipes[one.name]) for one in rows.variables)
     recipes = distribution.recipes
     if not distribution.keeps_states:
         recipes = {name: Recipe("sgd", rate=one.rate) for name, one in recipes.items()}  # a rule without states
-    return Description(distribution.placement, recipes, distribution.fed_rates, tables, distribution.rate_dtypes,
+    return Description(distribution.placement, recipes, distribution.fed_rates, by_rows, distribution.rate_dtypes,
                        distribution.keeps_states)
 
 

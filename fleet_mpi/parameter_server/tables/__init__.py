@@ -1,5 +1,26 @@
 """What a server keeps, by kinds of tables.
 
-    dense   variables that travel whole: flat images, updated piece by piece
-    rows    tables that travel by rows
+    base    the seam: what others know of a table
+    dense   variables that travel whole, all of a job in one table: flat images, updated piece by piece
+    rows    a table of fixed height that travels by rows
+
+A new kind is one file and its line in ``TABLES``.
 """
+
+from typing import Any
+
+from fleet_mpi.errors import UsageError, nearest
+from fleet_mpi.parameter_server.tables import rows
+from fleet_mpi.parameter_server.tables.base import DescribedByRows
+
+# Tables that are asked for rows, by kind. The dense one is not declared: every job has it.
+TABLES: dict[str, type[DescribedByRows]] = {
+    "rows": rows.RowTableDescription,
+}
+
+
+def described(kind: str, *fields: Any, **named: Any) -> DescribedByRows:
+    """The description of a table of this kind; the rest is what the kind wants to know."""
+    if kind not in TABLES:
+        raise UsageError(f"no kind of table is called {kind!r}; {nearest(kind, TABLES)}")
+    return TABLES[kind](*fields, **named)

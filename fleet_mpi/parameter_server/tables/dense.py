@@ -2,47 +2,85 @@
 
 States lie as the parameters do, so that neighbours with the same recipe are updated in one call, whatever the
 number of variables. An update goes piece by piece, as gradients arrive; where norms are needed it goes over
-everything at once and asks for the sums of squares of whole variables on the way.
+everything at once. The image of gradients that a worker sends is not copied: calls are bound to where it lies.
 """
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fleet_mpi import arrays, update_rules
 from fleet_mpi.arrays import aligned
-from fleet_mpi.parameter_server import norms
-from fleet_mpi.parameter_server.recipes import BoundNorm
+from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
+from fleet_mpi.parameter_server.recipes import Recipe, Step
+
+
+class DenseDescription(NamedTuple):
+    """All dense variables of a job, which lie in the flat arrays of its workers."""
+
+    placement: Any
+    recipes: Mapping[str, Recipe]   # of these variables, and perhaps of others
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """{name: name, shape and dtype}."""
+        return {one.name: one for one in self.placement.variables}
+
+    def recipe_of(self, variable: str) -> Recipe:
+        """How a variable is updated."""
+        return self.recipes[variable]
+
+    def shards_of(self, variable: str) -> Sequence[Any]:
+        """All shards of a variable."""
+        return self.placement.of_variable(variable)
+
+    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> "DenseTable":
+        """What a server keeps."""
+        image = ServerImage(FlatLayout(self.placement.variables), self.placement.of_server(server))
+        return DenseTable(image, self.recipes, rates)
 
 
 class Segment:
     """Neighbouring bytes of an image, within one piece, that have the same recipe and type."""
 
-    def __init__(self, recipe, dtype, start, stop):
+    def __init__(self, recipe: Recipe, dtype: np.dtype, start: int, stop: int) -> None:
         self.recipe, self.dtype, self.start, self.stop = recipe, dtype, start, stop
         self.rule = update_rules.RULES[recipe.rule]
         # Beta powers and the like: each segment has its own, so that each moves on once per update.
-        self.small = {}
+        self.small: dict[str, np.ndarray] = {}
 
-    def line(self, image):
+    def line(self, image: np.ndarray) -> np.ndarray:
         """The elements of the segment in an image of bytes."""
         return image[self.start:self.stop].view(self.dtype)
+
+
+class Contribution:
+    """An image of gradients, where it arrives again and again, and the update calls that are bound to it."""
+
+    def __init__(self, image: np.ndarray) -> None:
+        self.image = image
+        self.calls: list[list[Callable[[], Any]]] | None = None
 
 
 class DenseTable:
     """The dense variables of one server. ``recipes`` is {variable: Recipe}; ``rates`` {name: [1] array}."""
 
-    def __init__(self, image, recipes, rates):
+    def __init__(self, image: ServerImage, recipes: Mapping[str, Recipe], rates: Mapping[str, np.ndarray]) -> None:
         self.image, self.recipes, self.rates = image, recipes, rates
         self.params = _zeros(image.nbytes)
-        # Of the whole job: a server that needs none of them still tells the others that it has nothing to add.
+        # Of variables elsewhere too: a server that needs none still tells the others that it has nothing to add.
         self.needs_norms = any(recipe.needs_norms for recipe in recipes.values())
         self._index = {(shard.variable, shard.block): index for index, shard in enumerate(image.shards)}
         self.segments = [self._segments_of(piece) for piece in image.pieces]
         self.states = self._new_states()
-        self._scratch = {}
+        self._scratch: dict = {}
+        self._contributions: dict[int, Contribution] = {}   # by address
 
     def _segments_of(self, piece):
         """The segments of a piece; a variable longer than a piece gives one to each of several pieces."""
-        found, merge = [], not self.needs_norms
+        found: list[Segment] = []
+        merge = not self.needs_norms
         for index, start, stop in self.image.within(piece.start, piece.stop):
             dtype, recipe = self.image.dtypes[index], self.recipes[self.image.shards[index].variable]
             last = found[-1] if found else None
@@ -55,7 +93,7 @@ class DenseTable:
 
     def _new_states(self):
         """{state name: image of bytes}, at the rules' initial values."""
-        states = {}
+        states: dict[str, np.ndarray] = {}
         for segment in self._all_segments():
             hypers = {**dict(segment.recipe.hypers)}
             known = {**segment.rule.hypers, **segment.rule.setup}
@@ -73,24 +111,46 @@ class DenseTable:
     def _all_segments(self):
         return [segment for piece in self.segments for segment in piece]
 
+    # ------------------------------------------------------------------ what travels: always everything
+
+    def push_bytes(self, count: int = 0) -> int:
+        """The length of the image."""
+        return self.image.nbytes
+
+    def read(self, body: np.ndarray, count: int = 0) -> Contribution:
+        """The same for the same place: bound calls are kept, and with them the memory there."""
+        address = body.__array_interface__["data"][0]
+        known = self._contributions.get(address)
+        if known is None:
+            known = self._contributions[address] = Contribution(body)
+        return known
+
+    def answer_bytes(self, count: int = 0) -> int:
+        """The length of the image."""
+        return self.image.nbytes
+
+    def answer(self, ids: np.ndarray, out: np.ndarray) -> None:
+        """The parameters as they are."""
+        out[...] = self.params
+
     # ------------------------------------------------------------------ values by name, for loading and saving
 
-    def shards(self):
+    def shards(self) -> tuple:
         """The shards kept here."""
         return self.image.shards
 
-    def param(self, variable, block):
+    def param(self, variable: str, block: int) -> np.ndarray:
         """The parameter's values of one shard: a view."""
         return self.image.view(self.params, self._index[variable, block])
 
-    def state(self, variable, block, name):
+    def state(self, variable: str, block: int, name: str) -> np.ndarray:
         """A state of one shard: a view; for one number per variable a copy in [1]."""
         index = self._index[variable, block]
         if name in self.states and self._is_like_param(variable, name):
             return self.image.view(self.states[name], index)
         return self._segments_with(index)[0].small[name].copy()
 
-    def set_state(self, variable, block, name, values):
+    def set_state(self, variable: str, block: int, name: str, values: np.ndarray) -> None:
         """Take over a state of one shard."""
         index = self._index[variable, block]
         if name in self.states and self._is_like_param(variable, name):
@@ -110,20 +170,31 @@ class DenseTable:
 
     # ------------------------------------------------------------------ updating
 
-    def bind(self, gradients):
-        """The update from an image of gradients that lie in this array: a list of calls for every piece.
+    def update(self, contributions: Sequence[Contribution]) -> None:
+        """All pieces, one after the other."""
+        for number in range(len(self.segments)):
+            self.update_piece(contributions, number)
 
-        The gradients are changed on the way (clipped, decayed).
-        """
-        return [[self._bind_segment(segment, gradients) for segment in piece] for piece in self.segments]
+    def update_piece(self, contributions: Sequence[Contribution], number: int) -> None:
+        """Update one piece by the mean of what is there of it. The first contribution is changed on the way."""
+        self._average(contributions, number)
+        first = contributions[0]
+        if first.calls is None:
+            first.calls = [[self._bind_segment(segment, first.image) for segment in piece] for piece in self.segments]
+        for call in first.calls[number]:
+            call()
+
+    def _average(self, contributions, number):
+        if len(contributions) > 1:
+            average([one.image for one in contributions], self.image.ranges[number])
 
     def _bind_segment(self, segment, gradients):
         param, grad = segment.line(self.params), segment.line(gradients)
-        step = segment.rule.bind(param, grad, self.rates[segment.recipe.rate], self._states_of(segment),
-                                 **self._hypers(segment))
+        step = segment.rule.bind(param, grad, self.rates[segment.recipe.rate], self.states_of(segment),
+                                 **self.hypers_of(segment))
         if not segment.recipe.steps:
             return step
-        scratch = self._scratch_like(grad)
+        scratch = self.scratch_like(grad)
 
         def prepare_and_step():
             for one in segment.recipe.steps:
@@ -131,77 +202,79 @@ class DenseTable:
             step()
         return prepare_and_step
 
-    def _hypers(self, segment):
+    def hypers_of(self, segment: Segment) -> dict[str, Any]:
+        """The settings that the recipe gives the rule."""
         return {name: value for name, value in segment.recipe.hypers if name in segment.rule.hypers}
 
-    def _states_of(self, segment):
+    def states_of(self, segment: Segment) -> list[np.ndarray]:
+        """The arrays of the rule's states."""
         return [segment.line(self.states[state.name]) if state.like_param else segment.small[state.name]
                 for state in segment.rule.states]
 
-    def _scratch_like(self, grad):
+    def scratch_like(self, grad: np.ndarray) -> np.ndarray:
+        """Memory as long as a gradient, for the moment."""
         known = self._scratch.get(grad.dtype)
         if known is None or len(known) < len(grad):
             known = self._scratch[grad.dtype] = arrays.empty(len(grad), grad.dtype)
         return known[:len(grad)]
 
-    def update_with_norms(self, gradients):
-        """The whole update where norms are needed, as a generator: see ``norms``."""
-        lines = [(segment, segment.line(self.params), segment.line(gradients)) for segment in self._all_segments()]
-        for position in range(norms.most_steps(self.recipes)):
-            yield from self._apply_step(lines, position)
-        yield from self._finish(lines)
+    def gradients(self, contributions: Sequence[Contribution]) -> list["SegmentGradient"]:
+        """The mean of the contributions, segment by segment."""
+        for number in range(len(self.segments)):
+            self._average(contributions, number)
+        return [SegmentGradient(self, segment, contributions[0].image) for segment in self._all_segments()]
 
-    def _apply_step(self, lines, position):
-        here = [(segment, param, grad, segment.recipe.steps[position]) for segment, param, grad in lines
-                if position < len(segment.recipe.steps)]
-        wanted = self._nodes([(segment, grad) for segment, _, grad, step in here if isinstance(step, BoundNorm)],
-                             "gradient")
-        sums = (yield wanted) if norms.asks_at(self.recipes, position) else {}
-        for segment, param, grad, step in here:
-            if isinstance(step, BoundNorm):
-                factor = step.factor(norms.sum_for(step, self._variable_at(segment), self.recipes, sums))
-                np.multiply(grad, factor.astype(grad.dtype), out=grad)
-            else:
-                step.apply(grad, param, self._scratch_like(grad))
-
-    def _finish(self, lines):
-        """The rules, some with the norms of whole variables."""
-        measured, wanted = {}, {}
-        for segment, param, grad in lines:
-            if segment.rule.norms is not None:
-                measured[segment] = segment.rule.norms.measure(param, grad, *self._states_of(segment),
-                                                               **self._hypers(segment))
-                for what, line in measured[segment].items():
-                    wanted |= self._nodes([(segment, line)], what, wanted)
-        sums = (yield wanted) if norms.asks_at_the_end(self.recipes) else {}
-        for segment, param, grad in lines:
-            self._run_rule(segment, param, grad, measured.get(segment), sums)
-
-    def _run_rule(self, segment, param, grad, measured, sums):
-        rule, rate, states = segment.rule, self.rates[segment.recipe.rate], self._states_of(segment)
-        if measured is None:
-            rule.run(param, grad, rate, *states, **rule.complete(self._hypers(segment)))
-        else:
-            squares = tuple(sums[self._variable_at(segment), what] for what in measured)
-            rule.norms.step(param, measured, rate, *states, squares=squares, **self._hypers(segment))
-
-    def _nodes(self, segments_and_lines, what, known=()):
-        found = {}
-        for segment, line in segments_and_lines:
-            shard, start = self._shard_at(segment)
-            key = shard.variable, what
-            nodes = found.setdefault(key, list(known[key]) if key in known else [])
-            nodes += update_rules.square_nodes(line, start)
-        return found
-
-    def _shard_at(self, segment):
-        """The shard a segment lies in, and the segment's first position within the whole variable."""
+    def variable_at(self, segment: Segment) -> tuple[str, int]:
+        """The variable that a segment lies in, and the segment's first position within the whole of it."""
         index = int(np.searchsorted(self.image.starts, segment.start, side="right")) - 1
         shard = self.image.shards[index]
-        return shard, shard.offset + (segment.start - self.image.starts[index]) // segment.dtype.itemsize
+        return shard.variable, shard.offset + (segment.start - self.image.starts[index]) // segment.dtype.itemsize
 
-    def _variable_at(self, segment):
-        return self._shard_at(segment)[0].variable
+
+class SegmentGradient:
+    """The gradient of one segment on its way through its recipe."""
+
+    def __init__(self, table: DenseTable, segment: Segment, image: np.ndarray) -> None:
+        self.table, self.rule, self.recipe = table, segment.rule, segment.recipe
+        self.variable, self.start = table.variable_at(segment)
+        self.param, self.grad = segment.line(table.params), segment.line(image)
+        self.states, self.hypers = table.states_of(segment), table.hypers_of(segment)
+        self.measured: dict[str, np.ndarray] = {}
+
+    def apply(self, step: Step) -> None:
+        """In place."""
+        step.apply(self.grad, self.param, self.table.scratch_like(self.grad))
+
+    def scale(self, factor: np.ndarray) -> None:
+        """In place."""
+        np.multiply(self.grad, factor.astype(self.grad.dtype), out=self.grad)
+
+    def nodes(self) -> list:
+        """Of the gradient."""
+        return update_rules.square_nodes(self.grad, self.start)
+
+    def measure(self) -> dict[str, list]:
+        """What the rule's norms are of."""
+        if self.rule.norms is not None:
+            self.measured = self.rule.norms.measure(self.param, self.grad, *self.states, **self.hypers)
+        return {what: update_rules.square_nodes(line, self.start) for what, line in self.measured.items()}
+
+    def finish(self, squares: tuple) -> None:
+        """Run the rule."""
+        rate = self.table.rates[self.recipe.rate]
+        if self.rule.norms is None:
+            self.rule.run(self.param, self.grad, rate, *self.states, **self.rule.complete(self.hypers))
+        else:
+            self.rule.norms.step(self.param, self.measured, rate, *self.states, squares=squares, **self.hypers)
+
+
+def average(images: Sequence[np.ndarray], ranges: Iterable[tuple[int, int, np.dtype]]) -> None:
+    """Ranges (start, stop, dtype) of the first image become the mean: summed in order, then times 1/n."""
+    for begin, end, dtype in ranges:
+        total = images[0][begin:end].view(dtype)
+        for image in images[1:]:
+            np.add(total, image[begin:end].view(dtype), out=total)
+        np.multiply(total, 1.0 / len(images), out=total)
 
 
 def _initial(state, hypers, rule):

@@ -1,20 +1,25 @@
-"""A table that travels by rows: its description, and what one server keeps of it.
+"""A table of fixed height that travels by rows: its description, what one server keeps of it, and the way to a row.
 
 A server keeps its shards of a table one after the other as one array, with optimizer states beside it; row numbers
 within that array, *local* ids, are what travels. Row gradients are summed by id in the order of the workers and
 divided by the number of all that contributed, as dense ones are, and updated by the same recipe.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fleet_mpi import arrays, update_rules
 from fleet_mpi.arrays import Rows, aligned
-from fleet_mpi.errors import PeerLost
+from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.kernels.reference import rows as row_kernels
-from fleet_mpi.parameter_server import messages, norms
-from fleet_mpi.parameter_server.recipes import BoundNorm, Decay
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe, Step
+
+
+class RowOutOfRange(UsageError, IndexError):
+    """An id that is no row of its table."""
 
 
 class RowTableDescription(NamedTuple):
@@ -24,19 +29,32 @@ class RowTableDescription(NamedTuple):
     shape: tuple
     dtype: str
     shards: tuple
-    recipe: object
+    recipe: Recipe
 
     @property
-    def height(self):
+    def variables(self) -> dict[str, Any]:
+        """The table itself."""
+        return {self.name: self}
+
+    @property
+    def height(self) -> int:
         """How many rows there are."""
         return self.shape[0]
 
     @property
-    def width(self):
+    def width(self) -> int:
         """How many elements a row has."""
         return int(np.prod(self.shape[1:], dtype=np.int64))
 
-    def of_server(self, server):
+    def recipe_of(self, variable: str) -> Recipe:
+        """The table's."""
+        return self.recipe
+
+    def shards_of(self, variable: str) -> tuple:
+        """The table's."""
+        return self.shards
+
+    def of_server(self, server: int) -> list[tuple[Any, int]]:
         """(shard, its first local row) of every shard that a server keeps, in order of rows."""
         found, begin = [], 0
         for shard in sorted(self.shards, key=lambda one: one.row_begin):
@@ -45,20 +63,52 @@ class RowTableDescription(NamedTuple):
                 begin += shard.rows
         return found
 
-    def table(self, server, rates):
+    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> "RowTable":
         """What a server keeps; ``rates`` is {name: [1] array}."""
         return RowTable(self, server, rates)
+
+    def route(self, servers: int) -> "RowRoute":
+        """Which server has which row."""
+        return RowRoute(self, servers)
+
+
+class RowRoute:
+    """Where the rows of one table are, for a job of so many servers."""
+
+    def __init__(self, description: RowTableDescription, servers: int) -> None:
+        self.name, self.height, self.servers = description.name, description.height, servers
+        placed = sorted((shard.row_begin, server, begin) for server in range(servers)
+                        for shard, begin in description.of_server(server) if shard.rows)
+        self.row_begins = np.array([row for row, _, _ in placed], np.int64)
+        self.server_of = np.array([server for _, server, _ in placed], np.int64)
+        self.shifts = np.array([begin - row for row, _, begin in placed], np.int64)
+
+    def check(self, ids: np.ndarray) -> None:
+        """Refuse ids that are no rows of the table."""
+        position = row_kernels.first_outside(ids, self.height)
+        if position != row_kernels.ALL_INSIDE:
+            raise RowOutOfRange(f"table {self.name!r}: id {ids[position]} at position {position} of {len(ids)} is no "
+                                f"row of it: expected 0 <= id < {self.height}. Make the table as high as the largest "
+                                f"id plus one, or mend the ids.")
+
+    def split(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """(local ids ordered by server, the positions they were at, or None for as they were; how many per server)."""
+        if len(self.row_begins) == 1:
+            return ids, None, np.bincount(self.server_of, minlength=self.servers) * len(ids)
+        local, order, counts = np.empty_like(ids), np.empty_like(ids), np.empty(self.servers, np.int64)
+        row_kernels.split_ids(ids, self.row_begins, self.shifts, self.server_of, counts, local, order)
+        return local, order, counts
 
 
 class RowTable:
     """One server's part of a table."""
 
-    def __init__(self, description, server, rates):
+    def __init__(self, description: RowTableDescription, server: int, rates: Mapping[str, np.ndarray]) -> None:
         self.description, self.rates, self.recipe = description, rates, description.recipe
         self.name, self.width, self.dtype = description.name, description.width, np.dtype(description.dtype)
         self.placed = description.of_server(server)
         self.height = sum(shard.rows for shard, _ in self.placed)
-        self.rule = update_rules.RULES[self.recipe.rule]
+        self.rule, self.needs_norms = update_rules.RULES[self.recipe.rule], self.recipe.needs_norms
         self.params = arrays.empty((self.height, self.width), self.dtype)
         self.params[...] = 0
         known = {**self.rule.hypers, **self.rule.setup}
@@ -71,19 +121,19 @@ class RowTable:
 
     # ------------------------------------------------------------------ values by name, as in DenseTable
 
-    def shards(self):
+    def shards(self) -> tuple:
         """The shards kept here."""
         return tuple(shard for shard, _ in self.placed)
 
-    def param(self, variable, block):
+    def param(self, variable: str, block: int) -> np.ndarray:
         """The values of one shard: a view."""
         return self._part(self.params, block)
 
-    def state(self, variable, block, name):
+    def state(self, variable: str, block: int, name: str) -> np.ndarray:
         """A state of one shard: a view; for one number per table a copy in [1]."""
         return self._part(self.states[name], block) if self._is_like_param(name) else self.states[name].copy()
 
-    def set_state(self, variable, block, name, values):
+    def set_state(self, variable: str, block: int, name: str, values: np.ndarray) -> None:
         """Take over a state of one shard."""
         (self._part(self.states[name], block) if self._is_like_param(name) else self.states[name])[...] = values
 
@@ -96,25 +146,35 @@ class RowTable:
 
     # ------------------------------------------------------------------ what travels
 
-    def parts(self, count):
-        """(count, bytes) of so many rows with their ids in a push."""
-        if not 0 <= count <= self.height:
-            raise PeerLost(f"table {self.name!r}: a push of {count} rows to a server that keeps {self.height}: do both "
-                           f"run the same program?")
-        return count, messages.rows_bytes(count, self.width, self.dtype)
+    def push_bytes(self, count: int) -> int:
+        """Of so many rows with their ids."""
+        self._refuse_count(count)
+        return messages.rows_bytes(count, self.width, self.dtype)
 
-    def rows_in(self, body, count):
+    def read(self, body: np.ndarray, count: int) -> Rows:
         """The Rows, by local ids, that so many bytes hold: views of them."""
         ids = body[:8 * count].view(np.int64)
         self._refuse_outside(row_kernels.first_outside(ids, self.height), ids)
-        values = body[aligned(8 * count):][:count * self.width * self.dtype.itemsize].view(self.dtype)
-        return Rows(ids, values.reshape(count, self.width), self.height)
+        return Rows(ids, self._rows_of(body[aligned(8 * count):], count), self.height)
 
-    def pull(self, ids, out=None):
-        """The rows of local ids, in a new array or in the one given."""
-        out = arrays.empty((len(ids), self.width), self.dtype) if out is None else out
-        self._refuse_outside(row_kernels.gather_rows(self.params, ids, out, row_kernels.NO_PADDING), ids)
-        return out
+    def answer_bytes(self, count: int) -> int:
+        """Of so many rows."""
+        self._refuse_count(count)
+        return aligned(count * self.width * self.dtype.itemsize)
+
+    def answer(self, ids: np.ndarray, out: np.ndarray) -> None:
+        """Copy the rows of local ids."""
+        rows = self._rows_of(out, len(ids))
+        self._refuse_outside(row_kernels.gather_rows(self.params, ids, rows, row_kernels.NO_PADDING), ids)
+
+    def _rows_of(self, line, count):
+        """The front of a line of bytes as so many rows."""
+        return line[:count * self.width * self.dtype.itemsize].view(self.dtype).reshape(count, self.width)
+
+    def _refuse_count(self, count):
+        if not 0 <= count <= self.height:
+            raise PeerLost(f"table {self.name!r}: a push of {count} rows to a server that keeps {self.height}: do both "
+                           f"run the same program?")
 
     def _refuse_outside(self, position, ids):
         if position != row_kernels.ALL_INSIDE:
@@ -123,15 +183,17 @@ class RowTable:
 
     # ------------------------------------------------------------------ updating
 
-    def update_mean(self, contributions):
-        """One update by the mean of the contributors' Rows, given in worker order: of all, with the row or without.
-
-        Not for recipes with norms; those need ``update_with_norms``.
-        """
-        gradient = _Gradient(self, self._mean(contributions))
+    def update(self, contributions: Sequence[Rows]) -> None:
+        """By the mean over all contributors, with the row or without."""
+        gradient = RowGradient(self, self._mean(contributions))
         for step in self.recipe.steps:
-            gradient.take(step)
-        self._run_rule(gradient)
+            assert not isinstance(step, BoundNorm)
+            gradient.apply(step)
+        gradient.finish(())
+
+    def gradients(self, contributions: Sequence[Rows]) -> list["RowGradient"]:
+        """One: the mean as ``update`` has it."""
+        return [RowGradient(self, self._mean(contributions))]
 
     def _mean(self, contributions):
         if len(contributions) == 1:
@@ -143,80 +205,48 @@ class RowTable:
         np.multiply(merged.values, 1.0 / len(contributions), out=merged.values)
         return merged
 
-    def _run_rule(self, gradient):
-        self.rule.run(self.params, gradient.whatever(), self.rates[self.recipe.rate], *self.states.values(),
-                      **self.hypers)
-
-    def update_with_norms(self, contributions, recipes):
-        """The update as a generator, in step with all others of the job (see ``norms``), whose recipes are given."""
-        gradient = _Gradient(self, self._mean(contributions))
-        for position in range(norms.most_steps(recipes)):
-            step = self.recipe.steps[position] if position < len(self.recipe.steps) else None
-            wanted = {(self.name, "gradient"): gradient.nodes()} if isinstance(step, BoundNorm) else {}
-            sums = (yield wanted) if norms.asks_at(recipes, position) else {}
-            if isinstance(step, BoundNorm):
-                gradient.scale(step.factor(norms.sum_for(step, self.name, recipes, sums)))
-            elif step is not None:
-                gradient.take(step)
-        yield from self._finish(gradient, recipes)
-
-    def _finish(self, gradient, recipes):
-        """The rule, with the norms of the whole table where it needs them."""
-        halves, measured = self.rule.norms, {}
-        if halves is not None:
-            measured = halves.measure(self.params, gradient.dense(), *self.states.values(), **self.hypers)
-        asked = {(self.name, what): self._nodes(array) for what, array in measured.items()}
-        sums = (yield asked) if norms.asks_at_the_end(recipes) else {}
-        if halves is None:
-            self._run_rule(gradient)
-        else:
-            squares = tuple(sums[self.name, what] for what in measured)
-            halves.step(self.params, measured, self.rates[self.recipe.rate], *self.states.values(), squares=squares,
-                        **self.hypers)
-
-    def _nodes(self, array):
+    def nodes_of(self, array: np.ndarray) -> list:
         """The nodes of the tree of squares of an array that lies as the table does."""
         table = array.reshape(self.height, self.width)
         return [node for shard, begin in self.placed
                 for node in update_rules.square_nodes(table[begin:begin + shard.rows], shard.offset)]
 
 
-class _Gradient:
-    """A row gradient on its way through a recipe: merged rows, dense from the first decay on."""
+class RowGradient:
+    """A row gradient on its way through its recipe: merged rows, dense from the first decay on."""
 
-    def __init__(self, table, rows):
-        self.table, self.rows, self._dense = table, rows, None
+    def __init__(self, table: RowTable, rows: Rows) -> None:
+        self.table, self.rows = table, rows
+        self._dense: np.ndarray | None = None
+        self.variable, self.recipe = table.name, table.recipe
+        self.measured: dict[str, np.ndarray] = {}
 
-    def whatever(self):
-        """What the rule gets: an array if it is dense by now, else rows."""
-        return self.rows if self._dense is None else self._dense
-
-    def dense(self):
+    def _every_row(self):
         """The gradient of every row kept here, zero where none came; it stays dense from now on."""
         if self._dense is None:
-            self._dense = np.zeros_like(self.table.params)
+            self._dense = dense = np.zeros_like(self.table.params)
             # Added, as the sum op does: it makes a zero of a negative one.
-            self._dense[self.rows.ids] += self.rows.values
+            dense[self.rows.ids] += self.rows.values
         return self._dense
 
-    def numbers(self):
+    def _numbers(self):
         """The array that steps change."""
         return self.rows.values if self._dense is None else self._dense
 
-    def take(self, step):
+    def apply(self, step: Step) -> None:
         """Apply a step that needs no norms; a decay concerns every row."""
-        grad = self.dense() if isinstance(step, Decay) else self.numbers()
+        grad = self._every_row() if isinstance(step, Decay) else self._numbers()
         step.apply(grad, self.table.params, np.empty_like(grad))
 
-    def scale(self, factor):
-        """Multiply by one number, rounded to the gradient's type first."""
-        numbers = self.numbers()
+    def scale(self, factor: np.ndarray) -> None:
+        """In place."""
+        numbers = self._numbers()
         np.multiply(numbers, factor.astype(numbers.dtype), out=numbers)
 
-    def nodes(self):
+    def nodes(self) -> list:
         """The nodes of the tree of squares over this server's shards."""
         if self._dense is not None:
-            return self.table._nodes(self._dense)
+            return self.table.nodes_of(self._dense)
         found = []
         for shard, begin in self.table.placed:
             here = (self.rows.ids >= begin) & (self.rows.ids < begin + shard.rows)
@@ -225,13 +255,20 @@ class _Gradient:
             found += update_rules.square_nodes_rows(ids, values, shard.offset, shard.rows)
         return found
 
+    def measure(self) -> dict[str, list]:
+        """What the rule's norms are of."""
+        table = self.table
+        if table.rule.norms is not None:
+            self.measured = table.rule.norms.measure(table.params, self._every_row(), *table.states.values(),
+                                                     **table.hypers)
+        return {what: table.nodes_of(array) for what, array in self.measured.items()}
 
-def answer_of(tables, counts, ids):
-    """The bytes that answer a request for rows: ``counts`` of each table, whose local ids lie in ``ids`` (bytes)."""
-    sizes = [aligned(count * table.width * table.dtype.itemsize) for table, count in zip(tables, counts)]
-    body, start, begin = arrays.empty(sum(sizes), np.uint8), 0, 0
-    for table, count, size in zip(tables, counts, sizes):
-        out = body[start:start + count * table.width * table.dtype.itemsize].view(table.dtype)
-        table.pull(ids[begin:begin + 8 * count].view(np.int64), out.reshape(count, table.width))
-        start, begin = start + size, begin + aligned(8 * count)
-    return body
+    def finish(self, squares: tuple) -> None:
+        """Run the rule."""
+        table, rate = self.table, self.table.rates[self.recipe.rate]
+        if table.rule.norms is None:
+            gradient = self.rows if self._dense is None else self._dense
+            table.rule.run(table.params, gradient, rate, *table.states.values(), **table.hypers)
+        else:
+            table.rule.norms.step(table.params, self.measured, rate, *table.states.values(), squares=squares,
+                                  **table.hypers)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi import modes
-from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server.client import Client
+from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.placement import Variable, place

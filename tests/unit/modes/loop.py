@@ -11,7 +11,8 @@ import threading
 import numpy as np
 
 from fleet_mpi import modes
-from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server.client import Client
+from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.placement import Variable, place
@@ -100,17 +101,17 @@ class Loop:
         """{name: array}: the servers' parameters put together."""
         whole = {one.name: np.full(one.shape, np.nan, one.dtype) for one in self.variables}
         for server in self.servers:
-            for shard in server.table.shards():
+            for shard in server.dense.shards():
                 flat = whole[shard.variable].reshape(-1)
-                flat[shard.offset:shard.offset + shard.size] = server.table.param(shard.variable, shard.block).ravel()
+                flat[shard.offset:shard.offset + shard.size] = server.dense.param(shard.variable, shard.block).ravel()
         return whole
 
     def store(self, values):
         """Let the servers have these parameters."""
         for server in self.servers:
-            for shard in server.table.shards():
+            for shard in server.dense.shards():
                 flat = np.asarray(values[shard.variable]).reshape(-1)
-                server.table.param(shard.variable, shard.block)[...] = flat[
+                server.dense.param(shard.variable, shard.block)[...] = flat[
                     shard.offset:shard.offset + shard.size].reshape(shard.shape)
 
     def digest(self):

@@ -278,8 +278,8 @@ def rows_of(loop):
     """The servers' rows put together."""
     whole = np.full((10, 2), np.nan, "f4")
     for server in loop.servers:
-        for shard in server.row_tables[0].shards():
-            whole[shard.row_begin:shard.row_begin + shard.rows] = server.row_tables[0].param("rows", shard.block)
+        for shard in server.tables[1].shards():
+            whole[shard.row_begin:shard.row_begin + shard.rows] = server.tables[1].param("rows", shard.block)
     return whole
 
 

@@ -184,7 +184,7 @@ def test_parameters_that_may_change_are_sent_from_a_copy(mode, options, monkeypa
     answer_values = server.answer_values
 
     def watched(inbox, image):
-        shared.append(np.shares_memory(image, server.table.params))
+        shared.append(np.shares_memory(image, server.dense.params))
         answer_values(inbox, image)
     monkeypatch.setattr(server, "answer_values", watched)
     loop.run(problem.trains(loop, 4))

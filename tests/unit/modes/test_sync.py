@@ -8,8 +8,8 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from fleet_mpi import settings, update_rules
 from fleet_mpi.errors import Stalled
-from fleet_mpi.modes.sync import average
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay
+from fleet_mpi.parameter_server.tables.dense import average
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol

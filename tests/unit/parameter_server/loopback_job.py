@@ -3,7 +3,8 @@
 import numpy as np
 
 from fleet_mpi.modes.sync import SyncServer
-from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server.client import Client
+from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.placement import Variable, place
@@ -28,8 +29,7 @@ class ApplyAlone:
         """Update with what is here."""
         if number == 0:
             self.server.set_rates(push)
-        for call in self.server.bound(push)[number]:
-            call()
+        self.server.dense.update_piece([push.parts[0]], number)
 
     def on_push(self, push):
         """Count and answer; a push without pieces is still to be applied."""
@@ -38,13 +38,13 @@ class ApplyAlone:
                 self.on_piece(push, number)
         self.server.applied[push.worker] = push.header.step
         if push.wants_values:
-            self.server.answer_values(push.inbox, self.server.table.params)
+            self.server.answer_values(push.inbox, self.server.dense.params)
         else:
             self.server.answer(push.inbox)
 
     def on_pull(self, worker, header):
         """Parameters as they are."""
-        self.server.answer_values(self.server.inboxes[worker], self.server.table.params)
+        self.server.answer_values(self.server.inboxes[worker], self.server.dense.params)
 
     def on_leave(self, worker):
         """Nothing waits for it."""
@@ -87,9 +87,9 @@ class Job:
         for variable in self.placement.variables:
             values[variable.name] = rng.normal(size=variable.shape).astype(variable.dtype)
         for server in self.servers:
-            for shard in server.table.shards():
+            for shard in server.dense.shards():
                 part = values[shard.variable].reshape(-1)[shard.offset:shard.offset + shard.size]
-                server.table.param(shard.variable, shard.block)[...] = part.reshape(shard.shape)
+                server.dense.param(shard.variable, shard.block)[...] = part.reshape(shard.shape)
         return values
 
     def train(self, steps=2, seed=1):

@@ -5,7 +5,8 @@ import numpy as np
 from fleet_mpi import update_rules
 from fleet_mpi.arrays import Rows
 from fleet_mpi.modes.sync import SyncServer
-from fleet_mpi.parameter_server.client import Client, Description
+from fleet_mpi.parameter_server.client import Client
+from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, recipe
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.parameter_server.tables.rows import RowTableDescription
@@ -28,7 +29,7 @@ def described(servers, made=None, method="RoundRobin", slice_up=True, min_block_
 
 def fill(server, values):
     """Give a server its part of these parameters."""
-    for table in (server.table, *server.row_tables):
+    for table in server.tables:
         for shard in table.shards():
             line = values[shard.variable].reshape(-1)[shard.offset:shard.offset + shard.size]
             table.param(shard.variable, shard.block)[...] = line.reshape(shard.shape)

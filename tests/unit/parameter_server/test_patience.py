@@ -7,6 +7,7 @@ import pytest
 
 from fleet_mpi.errors import Stalled
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
+from fleet_mpi.parameter_server.requests import Part
 from fleet_mpi.parameter_server.snapshots import ALONE
 from fleet_mpi.parameter_server.state import ServerState, param
 from fleet_mpi.placement import Variable
@@ -46,7 +47,7 @@ def test_a_worker_that_waits_for_long_tells_the_servers_that_it_asked_nothing_of
     job = trained(3, 1)
     client = job.clients[0]
     client.transport.on_wait = None
-    client._expect(client.links[2])
+    Part(client.links[2]).expect()
     with pytest.raises(Stalled, match="worker 0: no answer from server 1"):
         client.ask(client.links[1], Kind.HELLO, b"{}")
     sent = {to: count for (sender, to, channel), count in job.network.sent.items() if sender == 3}

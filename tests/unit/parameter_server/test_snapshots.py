@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import PeerLost, UsageError
-from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server import messages, norms
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
 from fleet_mpi.parameter_server.state import ServerState, param
 from fleet_mpi.placement import Variable
@@ -197,7 +197,8 @@ class NormsAlone(ApplyAlone):
     def on_push(self, push):
         """Ask the other servers; count and answer at the end."""
         self.server.set_rates(push)
-        self.server.exchange.run((push.worker, push.header.step), self.server.table.update_with_norms(push.image),
+        gradients = self.server.dense.gradients([push.parts[0]])
+        self.server.exchange.run((push.worker, push.header.step), norms.update(gradients, self.server.recipes),
                                  lambda: ApplyAlone.on_push(self, push))
 
 

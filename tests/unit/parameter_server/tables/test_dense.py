@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import update_rules
+from fleet_mpi.parameter_server import norms
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, recipe
 from fleet_mpi.parameter_server.tables.dense import DenseTable
@@ -45,12 +46,11 @@ class Tables:
             for piece in table.image.pieces:
                 piece.gather(flat, images[-1][piece.start:piece.stop])
         if self.tables[0].needs_norms:
-            self._with_norms([table.update_with_norms(image) for table, image in zip(self.tables, images)])
+            self._with_norms([norms.update(table.gradients([table.read(image)]), table.recipes)
+                              for table, image in zip(self.tables, images)])
             return
         for table, image in zip(self.tables, images):
-            for calls in table.bind(image):
-                for call in calls:
-                    call()
+            table.update([table.read(image)])
 
     def _with_norms(self, updates):
         sums = None

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import FleetError, UsageError
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.row_routes import Route
+from fleet_mpi.parameter_server.row_requests import RowTraffic
 from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.ranks.channels import Channel
@@ -84,7 +84,7 @@ def test_the_parts_of_a_row_gradient_are_all_of_it_each_with_its_server(height, 
     ids = np.array(ids, np.int64) % height
     rows = Rows(ids, np.random.default_rng(seed).normal(size=(len(ids), 4)).astype("f4"), height)
     back = np.full((height, 4), 0, np.float32)
-    for server, (local, values) in enumerate(Route(described, servers).cut(rows)):
+    for server, (local, values) in enumerate(RowTraffic(described, servers).cut(rows)):
         assert len(np.unique(local)) == len(local)
         for shard, begin in described.of_server(server):
             here = (local >= begin) & (local < begin + shard.rows)

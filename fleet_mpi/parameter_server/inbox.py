@@ -1,0 +1,132 @@
+"""A server's end of the way from one worker: its requests, one after the other, and what a push holds."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.parameter_server.preallocated import Reply
+from fleet_mpi.ranks.channels import Channel
+from fleet_mpi.wire import protocol
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
+
+# How many pieces of a body are taken at a time: MPI copies all that is expected and there before it returns, and
+# meanwhile nothing is updated or answered.
+WINDOW = 2
+
+
+class Push:
+    """The gradients of one worker's step: ``parts`` are what each table reads of it, the dense one's first."""
+
+    def __init__(self, inbox: "Inbox", header: Header, parts: list, rates: np.ndarray) -> None:
+        self.inbox, self.worker, self.header = inbox, inbox.index, header
+        self.parts, self.rates = parts, rates
+
+    @property
+    def image(self) -> np.ndarray:
+        """The dense gradients: bytes, which may fill piece by piece."""
+        return self.parts[0].image
+
+    @property
+    def wants_values(self) -> bool:
+        """Whether the worker asked for the parameters in return."""
+        return self.header.kind == Kind.PUSH_PULL
+
+
+class Inbox:
+    """Receives one worker's requests, one after the other: the next one when this one is answered."""
+
+    def __init__(self, server: Any, rank: int, index: int, room: int) -> None:
+        self.server, self.rank, self.index, self.name = server, rank, index, server.name_of(rank)
+        self.buffer = server.transport.inbox(room)
+        self.reply = Reply(server.index, server.image.nbytes)
+        self.small_push: Any = None   # (parts, rates) of every push that is one message without rows
+        self.busy: list = []     # sends that still read this inbox's arrays
+        self.body: list = []
+        self.targets: Sequence[np.ndarray] = ()
+        self.on_part: Any = None   # called with the number of each part of the body that is full
+        self.pending = None
+        self.arm()
+
+    def arm(self) -> None:
+        """Wait for the next request."""
+        self.on_part = None
+        self.pending = self.server.transport.post_receive(self.rank, Channel.REQUEST, self.buffer)
+
+    def release(self, sends: Iterable = ()) -> None:
+        """This request's arrays are free once ``sends`` are over: take the next one then."""
+        self.busy = list(sends)
+        self.pending, self.on_part = None, None
+        if not self.busy:
+            self.arm()
+
+    def receive_body(self, targets: Sequence[np.ndarray], on_part: Callable[[int], Any]) -> None:
+        """Receive a body into these arrays; ``on_part(number)`` is called as each is full, in order."""
+        self.pending, self.on_part, self.arrived = None, on_part, 0
+        self.targets, self.body = targets, []
+        for _ in range(min(WINDOW, len(targets))):
+            self._post_next()
+
+    def receive_whole(self, body: np.ndarray, then: Callable[[], Any]) -> None:
+        """Receive a body that is of use as a whole only."""
+        targets = [body[start:stop] for start, stop in protocol.cuts(len(body), self.server.largest)]
+        last = len(targets) - 1
+
+        def on_part(part):
+            if part == last:
+                then()
+        self.receive_body(targets, on_part)
+
+    def _post_next(self):
+        self.body.append(self.server.transport.post_receive(self.rank, Channel.REQUEST_BODY,
+                                                            self.targets[len(self.body)]))
+
+    def advance(self) -> bool:
+        """Do what is ready; returns whether anything was."""
+        if self.pending is not None:
+            if not self.pending.done():
+                return False
+            received, self.pending = self.pending.received, None
+            self.server.take(self, Header.unpack(self.buffer, received, self.name))
+            return True
+        if self.on_part is not None and self.arrived < len(self.targets):
+            return self._take_parts()
+        if self.busy and all(one.done() for one in self.busy):
+            self.busy = []
+            self.arm()
+            return True
+        return False
+
+    def _take_parts(self):
+        """Take all parts of the body that are there; returns whether any was."""
+        first, on_part, targets, body = self.arrived, self.on_part, self.targets, self.body
+        while self.arrived < len(targets) and body[self.arrived].done():
+            if len(body) < len(targets):
+                self._post_next()
+            self.arrived += 1
+            on_part(self.arrived - 1)   # after the last one this inbox may take its next request
+            if self.body is not body:
+                return True
+        return self.arrived > first
+
+    def inline(self, header: Header) -> np.ndarray:
+        """The inline part of the request."""
+        return self.buffer[HEADER_BYTES:HEADER_BYTES + header.inline]
+
+    @functools.cached_property
+    def image_parts(self) -> tuple[list[np.ndarray], dict[int, int]]:
+        """The parts of the gradients' image that messages fill, and {part: the piece that is full with it}."""
+        server, targets, ends = self.server, [], {}
+        image = self.image_buffer
+        for number, piece in enumerate(server.image.pieces):
+            targets += [image[piece.start + start:piece.start + stop]
+                        for start, stop in protocol.cuts(piece.stop - piece.start, server.largest)]
+            ends[len(targets) - 1] = number
+        return targets, ends
+
+    @functools.cached_property
+    def image_buffer(self) -> np.ndarray:
+        """Where gradients too long for one message go."""
+        return arrays.empty(self.server.image.nbytes, np.uint8)

@@ -1,0 +1,161 @@
+"""What a worker's request is made of: a ticket with one part for each server, its sends and receives, and buffers.
+
+Several requests may be under way, each with buffers of its own, which later requests use again. Waiting is the client's
+business: nothing here waits.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.flat import ServerImage
+from fleet_mpi.ranks.channels import Channel
+from fleet_mpi.wire import protocol
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
+
+NOTHING = np.empty(0, np.uint8)
+
+
+class Ticket(NamedTuple):
+    """A request to every server; ``into`` is the flat array that the parameters come to."""
+
+    kind: Kind
+    step: int
+    into: np.ndarray
+    parts: list
+
+
+class Link:
+    """What a client keeps per server: its image, and buffers that no request uses at the moment."""
+
+    def __init__(self, client: Any, rank: int, index: int, image: ServerImage, room: int) -> None:
+        self.client, self.rank, self.name, self.index = client, rank, client.name_of(rank), index
+        self.image, self.room, self.inbox = image, room, client.transport.inbox
+        self.asked: list = []      # parts whose answer has not come
+        self.unused: dict[int, list[np.ndarray]] = defaultdict(list)   # by length
+        self.requests: list = []   # preallocated ones that are not in use
+        self._places: tuple = (None, ()), (None, ())  # of the last two flat arrays: the gradients and the parameters
+
+    def places_in(self, flat: np.ndarray) -> list[np.ndarray | None]:
+        """Where each piece lies in a flat array; None for those that must be gathered."""
+        for known, places in self._places:
+            if known is flat:
+                return places
+        places = [piece.in_place(flat) for piece in self.image.pieces]
+        self._places = (flat, places), self._places[0]
+        return places
+
+
+class Part:
+    """One server's part of a request: what is sent and expected, and the buffers that takes."""
+
+    def __init__(self, link: Link) -> None:
+        self.link, self.client = link, link.client
+        self.sends: list = []
+        self.taken: list[np.ndarray] = []
+        self.reply: Any = None
+        self.pending: Any = None
+        self.body: list = []   # (pending, piece, its staging buffer or None)
+
+    def buffer(self, nbytes: int) -> np.ndarray:
+        """A buffer for as long as this part lasts."""
+        unused = self.link.unused[nbytes]
+        made = unused.pop() if unused else self.link.inbox(nbytes) if nbytes == self.link.room else arrays.empty(
+            nbytes, np.uint8)
+        self.taken.append(made)
+        return made
+
+    def give_back(self) -> None:
+        """Let other requests have the buffers."""
+        for one in self.taken:
+            self.link.unused[len(one)].append(one)
+        self.taken = []
+
+    # ------------------------------------------------------------------ sending
+
+    def send(self, array: np.ndarray, channel: Channel = Channel.REQUEST) -> None:
+        """Post one message."""
+        self.sends.append(self.client.transport.post_send(self.link.rank, channel, array))
+
+    def send_body(self, body: np.ndarray) -> None:
+        """Post an array of the request's body, cut if it is longer than a message may be."""
+        if 0 < len(body) <= self.client.largest:
+            self.send(body, Channel.REQUEST_BODY)
+            return
+        for start, stop in protocol.cuts(len(body), self.client.largest):
+            self.send(body[start:stop], Channel.REQUEST_BODY)
+
+    def send_push(self, header: Header, rates: np.ndarray, rows: Sequence[tuple], grads: np.ndarray) -> None:
+        """Send gradients: those of the flat array, and (local ids, values) of each table that has rows."""
+        image, places = self.link.image, self.link.places_in(grads)
+        row_body = messages.joined([array for one in rows for array in one]) if rows else NOTHING
+        prefix = messages.prefix_bytes(len(rates), len(rows))
+        message = self.buffer(self.link.room)
+        inline = message[HEADER_BYTES:]
+        set_rates, counts = messages.split_prefix(inline, len(rates), len(rows))
+        set_rates[...] = rates
+        counts[...] = [len(ids) for ids, _ in rows]
+        if messages.is_inline(image.nbytes, len(row_body)):
+            for piece in image.pieces:
+                piece.gather(grads, inline[prefix:])
+            end = prefix + image.nbytes + len(row_body)
+            inline[prefix + image.nbytes:end] = row_body
+            self._send_front(message, header._replace(inline=end))
+            return
+        self._send_front(message, header._replace(inline=prefix, body=image.nbytes + len(row_body)))
+        for piece, place in zip(image.pieces, places):
+            self.send_body(self._gathered(piece, grads) if place is None else place)
+        self.send_body(row_body)
+
+    def _send_front(self, message, header):
+        header.pack_into(message)
+        self.send(message[:HEADER_BYTES + header.inline])
+
+    def _gathered(self, piece, grads):
+        """A piece of the gradients in a buffer."""
+        found = self.buffer(piece.stop - piece.start)
+        piece.gather(grads, found)
+        return found
+
+    def is_sent(self) -> bool:
+        """Whether nothing is read any more."""
+        self.sends = [one for one in self.sends if not one.done()]
+        return not self.sends
+
+    # ------------------------------------------------------------------ receiving
+
+    def expect(self) -> "Part":
+        """Post the receive of the answer; returns itself."""
+        link = self.link
+        self.reply = self.buffer(link.room)
+        self.pending = self.client.transport.post_receive(link.rank, Channel.REPLY, self.reply)
+        link.asked = [one for one in link.asked if not one.pending.done()] + [self]
+        return self
+
+    def expect_body(self, place: np.ndarray, piece: Any = None, staged: np.ndarray | None = None) -> None:
+        """Post the receives of an array of the answer's body."""
+        for start, stop in protocol.cuts(len(place), self.client.largest):
+            self.body.append((self.client.transport.post_receive(self.link.rank, Channel.REPLY_BODY,
+                                                                 place[start:stop]), piece, staged))
+
+    def expect_values(self, into: np.ndarray) -> "Part":
+        """Post the receives of an answer with parameters: long pieces go straight to where they belong."""
+        self.expect()
+        if not messages.is_inline(self.link.image.nbytes):
+            for piece, place in zip(self.link.image.pieces, self.link.places_in(into)):
+                staged = self.buffer(piece.stop - piece.start) if place is None else None
+                self.expect_body(place if staged is None else staged, piece, staged)
+        return self
+
+    def scatter(self, into: np.ndarray) -> None:
+        """Copy parameters that came within the answer to a flat array."""
+        for piece in self.link.image.pieces:
+            piece.scatter(self.reply[HEADER_BYTES:], into)
+
+    def is_answered(self) -> bool:
+        """Whether all that is expected is there."""
+        return self.pending.done() and all(pending.done() for pending, _, _ in self.body)

@@ -1,0 +1,179 @@
+"""Rows in a worker's requests: gradients of rows on their way to the servers, and rows that are asked for by id.
+
+Row gradients are merged by id before anything is cut; ids are checked before anything is sent. A pull asks every
+server that has some of the rows once, for all tables together, and for each row once, however often it is wanted.
+Which server has a row is the business of its table's ``Route``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.arrays import Rows, aligned
+from fleet_mpi.errors import PeerLost, UsageError
+from fleet_mpi.kernels.reference import slots
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.requests import Part
+from fleet_mpi.parameter_server.tables.base import DescribedByRows
+from fleet_mpi.update_rules import MergedRows, RowMerger
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
+
+
+class RowTraffic:
+    """What a worker sends to one table, and gets from it."""
+
+    def __init__(self, description: DescribedByRows, servers: int) -> None:
+        self.name, self.width, self.dtype = description.name, description.width, np.dtype(description.dtype)
+        self.route, self._merge = description.route(servers), RowMerger()
+
+    def cut(self, rows: Rows | None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """[(local ids, values) per server] of a worker's Rows, merged by id; None counts as no rows."""
+        if rows is None:
+            rows = MergedRows(_NO_IDS, np.empty((0, self.width), self.dtype), 0)
+        ids = arrays.to_host(rows.ids)
+        values = arrays.to_host(rows.values).reshape(len(ids), self.width)
+        if values.dtype != self.dtype:
+            raise UsageError(f"table {self.name!r} is {self.dtype}, its row gradient {values.dtype}")
+        self.route.check(ids)
+        if not isinstance(rows, MergedRows):
+            merged = self._merge.checked(Rows(ids, values, rows.height))
+            ids, values = merged.ids, merged.values
+        local, order, counts = self.route.split(ids)
+        values = values if order is None else values[order]
+        ends = np.cumsum(counts)
+        return [(local[end - count:end], values[end - count:end]) for count, end in zip(counts, ends)]
+
+    def answer_bytes(self, count: int) -> int:
+        """Of so many rows in an answer."""
+        return aligned(count * self.width * self.dtype.itemsize)
+
+
+class _Wanted:
+    """The rows of one table that a pull asks for, each once, and the way back to the caller's order."""
+
+    def __init__(self, traffic, ids):
+        self.traffic, self.ids = traffic, ids
+        keys, self.slots = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+        index = np.full(slots.index_size(len(ids)), slots.NOT_THERE, np.int64)
+        count = slots.find_slots(ids, keys, index, self.slots, True)
+        self.local, order, self.counts = traffic.route.split(keys[:count])
+        if order is not None:
+            places = np.empty(count, np.int64)
+            places[order] = np.arange(count)
+            self.slots = places[self.slots]
+        self.ends = np.cumsum(self.counts)
+        self.received = None
+
+    def of_server(self, server):
+        """The slice of the rows, in the order they are asked for, that one server has."""
+        return slice(self.ends[server] - self.counts[server], self.ends[server])
+
+    def take(self, server, rows):
+        """Keep the rows that one server sent: as they lie if they are all, else with those of the others."""
+        if len(rows) == len(self.local):
+            self.received = rows
+            return
+        if self.received is None:
+            self.received = arrays.empty((len(self.local), self.traffic.width), self.traffic.dtype)
+        self.received[self.of_server(server)] = rows
+
+    def scatter(self, outs):
+        """Fill the arrays, one behind the other, in the caller's order."""
+        start = 0
+        for out in outs if len(self.ids) else ():
+            rows = out.reshape(-1, self.traffic.width)
+            np.take(self.received, self.slots[start:start + len(rows)], axis=0, out=rows, mode="clip")
+            start += len(rows)
+
+
+class RowRequests:
+    """Pulls rows for a client, and cuts its row gradients."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.has_any = self.are_known = False   # the latter: rows are waited for, and have come before
+        self.tables = [RowTraffic(one, len(client.links)) for one in client.description.row_tables]
+
+    def cut(self, rows: Sequence[Rows | None]) -> list[list[tuple]]:
+        """[[(local ids, values) per table] per server] of one Rows or None per table; missing ones count as None."""
+        by_table = [table.cut(rows[number] if number < len(rows) else None)
+                    for number, table in enumerate(self.tables)]
+        return [[parts[server] for parts in by_table] for server in range(len(self.client.links))]
+
+    def pull(self, wanted: Mapping[int, Any], into: Mapping[int, Sequence[np.ndarray]] | None = None) -> dict:
+        """{table number: rows in the order of its ids}; ``into`` may give {table number: [arrays to fill]}."""
+        lines = {number: _line(ids) for number, ids in wanted.items()}
+        for number, ids in lines.items():
+            self.tables[number].route.check(ids)
+        asked = {number: _Wanted(self.tables[number], ids) for number, ids in lines.items()}
+        self.are_known = self.has_any
+        try:
+            found = self._exchange(asked, into)
+        except BaseException as error:
+            self.client.give_up(error)
+            raise
+        self.has_any, self.are_known = True, False
+        self.client.let_go()
+        return found
+
+    def _exchange(self, asked, into):
+        under_way = [self._ask(link, asked) for link in self.client.links if _has_any(asked, link.index)]
+        for part, answer in under_way:
+            self._take(part, answer, asked)
+        found = {}
+        for number, one in asked.items():
+            table = self.tables[number]
+            found[number] = into[number] if into is not None else arrays.empty((len(one.ids), table.width), table.dtype)
+            one.scatter(found[number] if into is not None else [found[number]])
+        for part, _ in under_way:
+            self.client.end(part)
+        return found
+
+    def _ask(self, link, asked):
+        """Send one request; returns what its answer needs."""
+        client, tables = self.client, len(self.tables)
+        ids = [asked[number].local[asked[number].of_server(link.index)] if number in asked else _NO_IDS
+               for number in range(tables)]
+        counts = np.zeros(messages.prefix_bytes(0, tables) // 8, np.int64)
+        counts[:tables] = [len(one) for one in ids]
+        line, part = messages.joined(ids), Part(link).expect()
+        answer = arrays.empty(sum(table.answer_bytes(len(one)) for table, one in zip(self.tables, ids)), np.uint8)
+        if not messages.is_inline(len(answer)):
+            part.expect_body(answer)
+        is_inline = messages.is_inline(len(line))
+        header = Header(Kind.PULL_ROWS, client.index, client.pushes, body=0 if is_inline else len(line))
+        part.send(messages.message(header, messages.joined([counts, line] if is_inline else [counts])))
+        if not is_inline:
+            part.send_body(line)
+        return part, answer
+
+    def _take(self, part, answer, asked):
+        """Wait for one server's rows and hand them to their tables; they lie in the part's buffers."""
+        server, header = part.link.index, self.client.header_of(part)
+        if header.kind != Kind.VALUES or header.inline + header.body != len(answer):
+            raise PeerLost(f"{self.client.name}: {part.link.name} answered {header.kind.name} with "
+                           f"{header.inline + header.body} bytes of rows, expected {len(answer)}")
+        if not part.body:
+            answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline]
+        for pending, _, _ in part.body:
+            self.client.wait_within(part, pending)
+        start = 0
+        for number, table in enumerate(self.tables):
+            count = asked[number].counts[server] if number in asked else 0
+            if count:
+                rows = answer[start:start + count * table.width * table.dtype.itemsize].view(table.dtype)
+                asked[number].take(server, rows.reshape(count, table.width))
+                start += table.answer_bytes(count)
+
+
+_NO_IDS = np.empty(0, np.int64)
+
+
+def _line(ids):
+    return np.ascontiguousarray(arrays.to_host(ids), np.int64).reshape(-1)
+
+
+def _has_any(asked, server):
+    return any(one.counts[server] for one in asked.values())

@@ -1,0 +1,131 @@
+"""The seam of tables: what servers, workers, modes and saves know of anything that is kept.
+
+A table comes in three parts, and a kind of table is one file with all of them:
+
+    Described   plain data that all ranks of a job agree on; makes the other two
+    Table       what one server keeps of it
+    Route       a worker's knowledge of which server has which row, for tables that are asked for rows by id
+
+What a push holds for a table, and what a request for rows and its answer hold, are lines of bytes whose length follows
+from a *count* of rows that is sent before them; a table that travels whole has no use for the count. No table knows
+messages, and no other room knows what a table looks like inside.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from fleet_mpi.parameter_server.recipes import Recipe, Step
+
+
+class Described(Protocol):
+    """What all ranks know of a table. The variables of a table share its fate: one for rows, many in the dense one."""
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """{name: what is known of a variable: name, shape, dtype}."""
+
+    def recipe_of(self, variable: str) -> Recipe:
+        """How a variable is updated."""
+
+    def shards_of(self, variable: str) -> Sequence[Any]:
+        """All shards of a variable, in order: together they are the whole of it."""
+
+    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> "Table":
+        """What server number ``server`` keeps; ``rates`` is {name: [1] array}, which changes in place."""
+
+
+class DescribedByRows(Described, Protocol):
+    """What all ranks know of a table that is asked for rows by id."""
+
+    @property
+    def name(self) -> str:
+        """Of its one variable."""
+
+    @property
+    def dtype(self) -> str:
+        """The type of an element."""
+
+    @property
+    def width(self) -> int:
+        """How many elements a row has."""
+
+    def route(self, servers: int) -> "Route":
+        """The way to its rows in a job of so many servers."""
+
+
+class Route(Protocol):
+    """A worker's: where rows are. Ids are int64; what servers are asked for, *local* ids, their table understands."""
+
+    def check(self, ids: np.ndarray) -> None:
+        """Refuse ids that cannot be rows of the table."""
+
+    def split(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """(local ids ordered by server, the positions they were at, or None for as they were; how many per server)."""
+
+
+class Gradient(Protocol):
+    """The averaged gradient of a variable, or of a part of it, on its way through its recipe (see ``norms``)."""
+
+    variable: str
+    recipe: Recipe
+
+    def apply(self, step: Step) -> None:
+        """Apply a step that needs no norm."""
+
+    def scale(self, factor: np.ndarray) -> None:
+        """Multiply by one number, rounded to the gradient's type first."""
+
+    def nodes(self) -> list:
+        """The nodes of the tree of squares of the gradient."""
+
+    def measure(self) -> dict[str, list]:
+        """{what: nodes} of what the rule wants the norms of; nothing for most rules."""
+
+    def finish(self, squares: tuple) -> None:
+        """Run the rule, with the sums of squares of what was measured, in that order."""
+
+
+class Table(Protocol):
+    """What one server keeps of a table, and how that changes."""
+
+    @property
+    def needs_norms(self) -> bool:
+        """Whether any variable of the table, on any server, takes norms in its update."""
+
+    # What travels.
+
+    def push_bytes(self, count: int) -> int:
+        """The bytes that a push of so many rows has for this table; PeerLost for a count that cannot be."""
+
+    def read(self, body: np.ndarray, count: int) -> Any:
+        """What a worker contributes by these bytes of its push: views of them; PeerLost where they are damaged."""
+
+    def answer_bytes(self, count: int) -> int:
+        """The bytes that answer a request for so many rows; PeerLost for a count that cannot be."""
+
+    def answer(self, ids: np.ndarray, out: np.ndarray) -> None:
+        """Write the rows of these local ids to the bytes that answer; PeerLost for ids that cannot be."""
+
+    # Updating. Contributions are what ``read`` gave, one for each worker, in worker order; they may be changed.
+
+    def update(self, contributions: Sequence[Any]) -> None:
+        """One update by the mean of the contributions, where no table of the job needs norms."""
+
+    def gradients(self, contributions: Sequence[Any]) -> Sequence[Gradient]:
+        """The mean of the contributions, ready for an update with norms."""
+
+    # Values by name, for loading and saving.
+
+    def shards(self) -> Sequence[Any]:
+        """The shards kept here."""
+
+    def param(self, variable: str, block: int) -> np.ndarray:
+        """The values of one shard: a view."""
+
+    def state(self, variable: str, block: int, name: str) -> np.ndarray:
+        """A state of one shard: a view; for one number per variable a copy in [1]."""
+
+    def set_state(self, variable: str, block: int, name: str, values: np.ndarray) -> None:
+        """Take over a state of one shard."""
