@@ -8,6 +8,7 @@
     client          a worker's requests
     requests        the parts, buffers and tickets of requests
     row_requests    rows in requests
+    control_requests  requests besides training
     server          a server: requests in, pushes to the mode, answers out
     inbox           a server's end of the way from one worker
     preallocated    the way of small models, for both sides

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from fleet_mpi.arrays import Rows
-from fleet_mpi.errors import PeerLost, Stalled, UsageError
+from fleet_mpi.errors import PeerLost, Stalled
 from fleet_mpi.parameter_server import interruption, messages, preallocated
+from fleet_mpi.parameter_server.control_requests import ControlRequests
 from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.patience import of_first_step
-from fleet_mpi.parameter_server.requests import NOTHING, Link, Part, Ticket
+from fleet_mpi.parameter_server.requests import Link, Part, Ticket
 from fleet_mpi.parameter_server.row_requests import RowRequests
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol, waiting
@@ -41,13 +42,14 @@ class Client:
         room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
         self.links = [Link(self, rank, i, ServerImage(self.layout, description.placement.of_server(i)), room)
                       for i, rank in enumerate(servers)]
-        self.rows = RowRequests(self)
+        self.rows, self.control = RowRequests(self), ControlRequests(self)
         self.interruption = None  # the exception that goes on when the request under way is over
         self.is_small = preallocated.serves(len(description.row_tables), [link.image for link in self.links])
         self.has_left = False
         # Kernels are compiled in the first step, the servers' when they have its gradients. ``first_step_s`` is 0 where
         # none are.
-        self.first_step_s, self.is_first_step, self.first_wait = 0.0, False, None
+        self.first_step_s, self.is_first_step = 0.0, False
+        self.first_wait: float | None = None
         self._notices: list = []
 
     @property
@@ -167,65 +169,7 @@ class Client:
         """Wait for a piece of an answer's body."""
         self._wait(pending.done, lambda: f"{part.link.name} stopped within an answer", part.link)
 
-    # ------------------------------------------------------------------ other requests
-
-    def ask(self, link: Link, kind: Kind, inline: bytes = b"", body: np.ndarray | None = None, number: int = 0,
-            step: int = 0) -> tuple[Header, np.ndarray, Any]:
-        """One request to one server and its answer: (header, inline, body)."""
-        return self.hear(self.start(link, kind, inline, body, number, step), kind)
-
-    def start(self, link: Link, kind: Kind, inline: bytes = b"", body: np.ndarray | None = None, number: int = 0,
-              step: int = 0) -> Part:
-        """The first half of ``ask``, for servers that cannot answer before the others were asked too."""
-        body = NOTHING if body is None else body
-        if len(inline) > protocol.PIECE:   # the room that every server has, whatever it knows of this job
-            raise UsageError(f"{self.name}: {kind.name} to {link.name} has {len(inline)} bytes, a message at most "
-                             f"{protocol.PIECE}")
-        try:
-            part = Part(link).expect()
-            part.send(messages.message(Header(kind, self.index, step, number=number, body=len(body)), inline))
-            part.send_body(body)
-        except BaseException as error:
-            self.give_up(error)
-            raise
-        return part
-
-    def hear(self, part: Part, kind: Kind) -> tuple[Header, np.ndarray, Any]:
-        """The second half of ``ask``."""
-        return self.hear_all([part], kind)[0]
-
-    def hear_all(self, parts: Sequence[Part], kind: Kind, places: Callable[[Link, np.ndarray], Sequence] | None = None
-                 ) -> list[tuple[Header, np.ndarray, Any]]:
-        """The answers of several requests, whose bodies come at the same time: [(header, inline, body)].
-
-        ``places(link, inline)`` gives the byte arrays that a body fills, each a message or more, and there is no body
-        to return; without it, a body comes in a new array.
-        """
-        try:
-            found = [self._open(part, kind, places) for part in parts]
-            for part in parts:
-                for pending, _, _ in part.body:
-                    self.wait_within(part, pending)
-                self.end(part)
-        except BaseException as error:
-            self.give_up(error)
-            raise
-        self.let_go()
-        return found
-
-    def _open(self, part, kind, places):
-        """Take the header of an answer and post the receives of its body."""
-        link, header = part.link, self.header_of(part)
-        answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
-        body = None if places is not None else messages.room_for(header.body, link.name)
-        targets = [body] if places is None else places(link, answer)
-        expected = sum(map(len, targets))
-        if expected != header.body:
-            raise PeerLost(f"{self.name}: {link.name} answers {kind.name} with {header.body} bytes, expected "
-                           f"{expected}")
-        for target in targets:
-            part.expect_body(target)
-        return header, answer, body
+    # ------------------------------------------------------------------ coming and going
 
     def hello(self, fingerprint: dict | None) -> list[dict]:
         """Compare what this worker and the servers believe of the job; the difference is an error.
@@ -233,7 +177,7 @@ class Client:
         Returns what each server says of itself: {"loaded from": [folder, files] or None, "job": a text}.
         """
         greeting = messages.encode(fingerprint)
-        answers = [messages.decode(self.ask(link, Kind.HELLO, greeting)[1], link.name) for link in self.links]
+        answers = [messages.decode(self.control.ask(link, Kind.HELLO, greeting)[1], link.name) for link in self.links]
         self.is_first_step = True
         return answers
 
@@ -306,9 +250,11 @@ class Client:
     def _first_waited(self):
         """How long ago the first push was first waited for: a worker may go on before it is answered, and wait
         again."""
-        if self.pushes and self.first_wait is None:
+        if not self.pushes:
+            return 0.0
+        if self.first_wait is None:
             self.first_wait = time.monotonic()
-        return time.monotonic() - self.first_wait if self.pushes else 0.0
+        return time.monotonic() - self.first_wait
 
     def _say_that_i_wait(self, link):
         """Tell the other servers that this worker is held up: they may wait for it, and must not call it late."""

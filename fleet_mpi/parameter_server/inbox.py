@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.preallocated import Reply
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
@@ -115,6 +116,38 @@ class Inbox:
         """The inline part of the request."""
         return self.buffer[HEADER_BYTES:HEADER_BYTES + header.inline]
 
+    def read_push(self, header: Header) -> None:
+        """Hand a push of any length to the mode, once all of it is there and before that in pieces."""
+        server, inline = self.server, self.inline(header)
+        rates, counts = messages.read_prefix(inline, len(server.description.rates), len(server.row_tables), self.name)
+        rows = [(table, int(count), table.push_bytes(int(count))) for table, count in zip(server.row_tables, counts)]
+        prefix = messages.prefix_bytes(len(server.description.rates), len(rows))
+        dense, by_rows = server.image.nbytes, sum(size for _, _, size in rows)
+        messages.check_length(header, prefix, dense + by_rows, f"{self.name} sent gradients of")
+        if header.body:
+            push = Push(self, header, [server.dense.read(self.image_buffer, 0)], rates)
+            self._receive_push(push, rows, arrays.empty(by_rows, np.uint8))
+            return
+        push = Push(self, header, [server.dense.read(inline[prefix:prefix + dense], 0)], rates)
+        _read_rows(push, rows, inline[prefix + dense:])
+        server.mode.on_push(push)
+
+    def _receive_push(self, push, rows, row_body):
+        """Receive the image in its pieces (each perhaps cut further), then the rows."""
+        mode, (targets, ends) = self.server.mode, self.image_parts
+        targets = targets + [row_body[start:stop]
+                             for start, stop in protocol.cuts(len(row_body), self.server.largest)]
+
+        def on_part(part):
+            is_last = part == len(targets) - 1
+            if is_last:
+                _read_rows(push, rows, row_body)
+            if part in ends:
+                mode.on_piece(push, ends[part])
+            if is_last:
+                mode.on_push(push)
+        self.receive_body(targets, on_part)
+
     @functools.cached_property
     def image_parts(self) -> tuple[list[np.ndarray], dict[int, int]]:
         """The parts of the gradients' image that messages fill, and {part: the piece that is full with it}."""
@@ -130,3 +163,11 @@ class Inbox:
     def image_buffer(self) -> np.ndarray:
         """Where gradients too long for one message go."""
         return arrays.empty(self.server.image.nbytes, np.uint8)
+
+
+def _read_rows(push, rows, body):
+    """Add what each table reads of these bytes; ``rows`` are (table, count, bytes)."""
+    start = 0
+    for table, count, size in rows:
+        push.parts.append(table.read(body[start:start + size], count))
+        start += size

@@ -68,7 +68,7 @@ class Server:
 
     def _make_inboxes(self, workers):
         rates, rows, image = len(self.description.rates), len(self.row_tables), self.image
-        self._prefix, room = messages.prefix_bytes(rates, rows), messages.inbox_bytes(rates, rows)
+        room = messages.inbox_bytes(rates, rows)
         self.is_small = messages.is_inline(image.nbytes)   # whether parameters fit a message
         self.inboxes = [Inbox(self, rank, number, room) for number, rank in enumerate(workers)]
         self._small_push = None   # the length of every push that is one message and has no rows
@@ -178,40 +178,8 @@ class Server:
                            f"lost or came twice")
         if header.inline == self._small_push:
             self.mode.on_push(Push(inbox, header, *inbox.small_push))
-            return
-        prefix, inline, dense = self._prefix, inbox.inline(header), self.image.nbytes
-        rates, counts = messages.read_prefix(inline, len(self.description.rates), len(self.row_tables), inbox.name)
-        counts = [(int(count), table.push_bytes(int(count))) for table, count in zip(self.row_tables, counts)]
-        messages.check_length(header, prefix, dense + sum(size for _, size in counts),
-                              f"{inbox.name} sent gradients of")
-        if header.body:
-            self._receive_push(Push(inbox, header, [self.dense.read(inbox.image_buffer, 0)], rates), counts)
-            return
-        push = Push(inbox, header, [self.dense.read(inline[prefix:prefix + dense], 0)], rates)
-        self._read_rows(push, counts, inline[prefix + dense:])
-        self.mode.on_push(push)
-
-    def _receive_push(self, push, counts):
-        """Receive the image in its pieces (each perhaps cut further), then the rows."""
-        rows = arrays.empty(sum(size for _, size in counts), np.uint8)
-        targets, ends = push.inbox.image_parts
-        targets = targets + [rows[start:stop] for start, stop in protocol.cuts(len(rows), self.largest)]
-
-        def on_part(part):
-            is_last = part == len(targets) - 1
-            if is_last:
-                self._read_rows(push, counts, rows)
-            if part in ends:
-                self.mode.on_piece(push, ends[part])
-            if is_last:
-                self.mode.on_push(push)
-        push.inbox.receive_body(targets, on_part)
-
-    def _read_rows(self, push, counts, body):
-        start = 0
-        for table, (count, size) in zip(self.row_tables, counts):
-            push.parts.append(table.read(body[start:start + size], count))
-            start += size
+        else:
+            inbox.read_push(header)
 
     def table_of(self, variable: str) -> Table:
         """The table that keeps a variable."""

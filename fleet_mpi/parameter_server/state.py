@@ -154,7 +154,7 @@ class ServerState:
         begun = []
         for link in self.client.links:
             with self._breaking():
-                _, inline, _ = self.client.ask(link, Kind.FREEZE, number=number)
+                _, inline, _ = self.client.control.ask(link, Kind.FREEZE, number=number)
             if len(inline) % 8 or begun and len(inline) != begun[0].nbytes:
                 raise PeerLost(f"{self._name(link)} sent {len(inline)} bytes of push counts")
             begun.append(inline.view(np.int64))
@@ -179,8 +179,8 @@ class ServerState:
     def _ask_all(self, kind, requests, places=None, number=0):
         """Requests (link, inline, body), all in flight together, and their answers."""
         with self._breaking():
-            parts = [self.client.start(link, kind, *told, number=number) for link, *told in requests]
-            self.client.hear_all(parts, kind, places)
+            parts = [self.client.control.start(link, kind, *told, number=number) for link, *told in requests]
+            self.client.control.hear_all(parts, kind, places)
 
     @contextlib.contextmanager
     def _breaking(self):

@@ -105,7 +105,7 @@ def test_every_cell_comes_to_a_state_of_its_own():
 
 def test_another_order_of_workers_gives_other_bits(monkeypatch):
     right = averaged(CELLS["sgd"], 3)
-    monkeypatch.setattr("averaging.mean", lambda gradients: mean(gradients[::-1]))
+    monkeypatch.setattr("tests.exact.averaging.mean", lambda gradients: mean(gradients[::-1]))
     assert digest(averaged(CELLS["sgd"], 3)) != digest(right), "the batches would not show a sum in the wrong order"
 
 

@@ -260,7 +260,7 @@ def test_a_worker_refuses_answers_of_random_bytes_and_never_waits_for_ever(asked
 def test_what_no_server_has_room_for_is_not_sent():
     client = Job(1).clients[0]
     with pytest.raises(UsageError, match="worker 0: HELLO to server 0 has 1048577 bytes, a message at most 1048576"):
-        client.ask(client.links[0], Kind.HELLO, bytes((1 << 20) + 1))
+        client.control.ask(client.links[0], Kind.HELLO, bytes((1 << 20) + 1))
 
 
 def test_an_answer_longer_than_a_worker_has_room_for_is_refused_with_its_sender():

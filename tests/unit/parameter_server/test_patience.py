@@ -49,7 +49,7 @@ def test_a_worker_that_waits_for_long_tells_the_servers_that_it_asked_nothing_of
     client.transport.on_wait = None
     Part(client.links[2]).expect()
     with pytest.raises(Stalled, match="worker 0: no answer from server 1"):
-        client.ask(client.links[1], Kind.HELLO, b"{}")
+        client.control.ask(client.links[1], Kind.HELLO, b"{}")
     sent = {to: count for (sender, to, channel), count in job.network.sent.items() if sender == 3}
     assert sent == {1: 1, 0: 1}               # the greeting; and a notice to the one server that owes no answer
 
@@ -139,7 +139,7 @@ def test_of_several_that_found_the_same_the_first_says_so(trained):
 def test_a_worker_that_hangs_while_it_saves_is_named_to_those_whose_pushes_wait(trained):
     job = trained(1, 2, steps=1)
     server, (saver, other) = job.servers[0], job.clients
-    saver.ask(saver.links[0], Kind.FREEZE)
+    saver.control.ask(saver.links[0], Kind.FREEZE)
     ticket = other.push_pull()
     with pytest.raises(Stalled, match="the others have waited 0.2 s for worker 0, which is saving or loading"):
         server.serve()
@@ -161,11 +161,11 @@ def test_who_saves_too_long_is_named_to_those_that_wait(trained, waits):
     job = trained(1, 2, steps=1)
     server, saver, other = job.servers[0], job.clients[0], job.clients[1]
     ServerState(saver)._freeze(ALONE)
-    part = other.start(other.links[0], Kind.FREEZE) if waits == "to save" else other.push_pull()
+    part = other.control.start(other.links[0], Kind.FREEZE) if waits == "to save" else other.push_pull()
     with pytest.raises(Stalled, match="the others have waited 0.2 s for worker 0, which is saving or loading"):
         server.serve()
     with pytest.raises(Stalled, match="worker 0, which is saving or loading"):
-        other.hear(part, Kind.FREEZE) if waits == "to save" else other.collect(part)
+        other.control.hear(part, Kind.FREEZE) if waits == "to save" else other.collect(part)
 
 
 def test_who_reads_its_copies_is_not_called_late_before_it_is_silent_for_long(trained):
@@ -186,7 +186,7 @@ def test_who_waits_to_save_is_not_called_late(trained):
     job.clients[2].push_pull()
     serve_for(job.servers[0], 0.02)
     ServerState(job.clients[0])._freeze(ALONE)
-    job.clients[1].start(job.clients[1].links[0], Kind.FREEZE)
+    job.clients[1].control.start(job.clients[1].links[0], Kind.FREEZE)
     with pytest.raises(Stalled, match="for worker 0") as told:
         job.servers[0].serve()
     assert "worker 1" not in str(told.value)
