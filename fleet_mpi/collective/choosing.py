@@ -1,13 +1,35 @@
 """What sums the buckets of a job: exact, fast or nccl, by node or not, as float16 or not; from settings and options."""
 
+from dataclasses import dataclass
+
 from fleet_mpi import notices, settings
 from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
 from fleet_mpi.collective.device_reducers import reducers_for
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.half import HalfAllReduce
-from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.errors import EnvironmentProblem, UsageError
 
 EXACT_UP_TO = 8  # ranks: beyond, the library's order unless the setting says otherwise
+
+
+@dataclass
+class Options:
+    """How gradients travel; the strategies' names for it stand in fleet/."""
+
+    fuse_mb: float = 32
+    last_mb: float = 1
+    comms: int = 1               # communicators that buckets take turns on
+    by_node: bool = False        # first within a node, then between nodes
+    node_ranks: int = 0          # ranks that count as a node; 0: those on one host
+    half: bool = False           # gradients travel as float16
+    mean: bool = True            # of the workers' gradients; else their sum
+
+    def __post_init__(self):
+        if self.comms < 1:
+            raise UsageError(f"nccl_comm_num: expected a whole number from 1 up, got {self.comms}")
+        if self.fuse_mb < 0 or self.last_mb < 0:
+            raise UsageError(f"fuse_grad_size_in_MB and last_comm_group_size_MB: expected sizes from 0 up, got "
+                             f"{self.fuse_mb} and {self.last_mb}")
 
 
 def choose(plan, group, xp):

@@ -3,11 +3,12 @@
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.saving import author_here, save_all, save_model
 from fleet_mpi.checkpoint.values import ScopeValues
+from fleet_mpi.collective.choosing import Options
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy
 from fleet_mpi.program.engine.compiled import GradientScaleStrategy
 from fleet_mpi.program.graph.sync_batch_norm import has_marked, synchronise_batch_norm
-from fleet_mpi.transpile.collective import Options, plan_of, rewrite, rewrite_for_local_sgd
+from fleet_mpi.transpile.collective import plan_of, rewrite, rewrite_for_local_sgd
 from fleet_mpi.transpile.collective_modes import COLLECTIVE_MODES
 from fleet_mpi.transpile.local_sgd import Schedule
 

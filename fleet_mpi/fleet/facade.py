@@ -11,13 +11,13 @@ from fleet_mpi import notices, settings
 from fleet_mpi.checkpoint.loading import load_all
 from fleet_mpi.checkpoint.saving import save_inference_model, save_persistables
 from fleet_mpi.checkpoint.sources import Source
+from fleet_mpi.connections import equal, members
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import collective_checkpoints
 from fleet_mpi.fleet.optimizer import DistributedOptimizer, TranspilerOptimizer
 from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker, RoleMaker
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.ranks import cluster
-from fleet_mpi.runtime import collective_sessions as collective_session, sessions
 
 
 class Mode(enum.IntEnum):
@@ -55,8 +55,8 @@ class Fleet:
         if not isinstance(role_maker, RoleMaker):
             raise UsageError(f"fleet.init: expected a role maker, got {type(role_maker).__name__}")
         role_maker.generate_role()
-        sessions.see_off()
-        collective_session.see_off()
+        members.leave_at_exit()
+        equal.watch_others()
         cluster.share_seed()
         self._role_maker = role_maker
         if not self.has_servers and role_maker.server_num() and not self.is_alone():

@@ -8,6 +8,7 @@ from fleet_mpi.checkpoint.saving import author_here, save_all, save_model
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.values.servers import ServerValues, connected
 from fleet_mpi.checkpoint.variables import choose, is_persistable
+from fleet_mpi.connections import members
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import strategy, transpiler_strategies
 from fleet_mpi.parameter_server.state import ServerState, param
@@ -127,7 +128,7 @@ class Job:
     def init_server(self, model_dir=None):
         """First values: drawn, or from a folder."""
         self._require("init_server", self.role.is_server())
-        sessions.show_presence()
+        members.announce()
         Executor().run(self.startup)
         if model_dir:
             if not os.path.isdir(model_dir):

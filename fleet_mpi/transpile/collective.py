@@ -12,7 +12,9 @@ import numpy as np
 
 from fleet_mpi import __version__
 from fleet_mpi.collective.buckets import Gradient, fuse
+from fleet_mpi.collective.choosing import Options
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.registry import GRAD, grad_name
 from fleet_mpi.program.graph.runners import Runner
@@ -25,32 +27,12 @@ from fleet_mpi.transpile.ops import backward_digest, communicating, update_texts
 HALF = "fp16_allreduce"  # the note of an optimizer in its program (``_fleet_opt``) that gradients travel as float16
 
 
-@dataclass
-class Options:
-    """How gradients travel; the strategies' names for it stand in fleet/."""
-
-    fuse_mb: float = 32
-    last_mb: float = 1
-    comms: int = 1               # communicators that buckets take turns on
-    by_node: bool = False        # first within a node, then between nodes
-    node_ranks: int = 0          # ranks that count as a node; 0: those on one host
-    half: bool = False           # gradients travel as float16
-    mean: bool = True            # of the workers' gradients; else their sum
-
-    def __post_init__(self):
-        if self.comms < 1:
-            raise UsageError(f"nccl_comm_num: expected a whole number from 1 up, got {self.comms}")
-        if self.fuse_mb < 0 or self.last_mb < 0:
-            raise UsageError(f"fuse_grad_size_in_MB and last_comm_group_size_MB: expected sizes from 0 up, got "
-                             f"{self.fuse_mb} and {self.last_mb}")
-
-
 _connect = Runner("fleet_mpi.runtime.collective_sessions", "connect")
 
 
 @dataclass
 class CollectivePlan:
-    """What the workers of a collective job do together with one program: plain data, and the hooks of its programs."""
+    """What the workers of a collective job do together with one program: plain data."""
 
     workers: int
     worker: int
@@ -64,15 +46,15 @@ class CollectivePlan:
     updates: dict = field(default_factory=dict)     # the optimizer's ops, in words by name
     first_values: list = field(default_factory=list)  # names of what worker 0 gives the others at the start
 
-    def before_start(self, scope):
-        """The hook of the startup program."""
-        _connect(self, scope)
+    def connect(self, scope):
+        """Of the attachment of the startup program."""
+        return _connect(self, scope).take_turn
 
-    def before_step(self, scope):
-        """The hook of the worker's program."""
-        _connect(self, scope).install()
-
-    before_step.trains = True  # copies of a program that do not train come without it
+    def connect_to_train(self, scope):
+        """Of the attachment of the worker's program: its gradients lie in buckets."""
+        session = _connect(self, scope)
+        session.install()
+        return session.begin_step
 
     def sum_instead(self, gradients):
         """Let these be what is summed in buckets, in this order."""
@@ -153,7 +135,7 @@ def rewrite_startup(startup, program, plan):
     for name in names:
         block.ops.append(communicating(block, "c_broadcast", {"X": [name]}, {"Out": [name]}, {"root": 0, "ring_id": 0}))
     block.ops.append(communicating(block, "c_sync_comm_stream", {"X": names}, {"Out": names}, {"does": "broadcast"}))
-    startup._before_run.append(plan.before_start)
+    startup.attachment = Attachment(connect=plan.connect)
     startup.touch()
 
 
@@ -196,6 +178,5 @@ def _sum_gradients(program, plan):
 
 
 def _belongs_to(program, plan):
-    program._before_run.append(plan.before_step)
-    program._is_distributed = True
+    program.attachment = Attachment(connect=plan.connect_to_train, for_training=True, is_distributed=True)
     program.touch()

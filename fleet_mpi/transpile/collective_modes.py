@@ -1,5 +1,6 @@
 """The transpiler's modes without servers, ``nccl2`` and ``collective``: from its arguments to a worker's programs."""
 
+from fleet_mpi.collective.choosing import Options
 from fleet_mpi.errors import UnknownName, UsageError, nearest
 from fleet_mpi.transpile import collective
 from fleet_mpi.transpile.ops import communicating
@@ -13,7 +14,7 @@ def transpile_for_workers(config, program, startup, trainers, trainer_id, curren
     worker = _worker(endpoints, trainer_id, current_endpoint, config.mode)
     if len(endpoints) == 1:
         return None
-    options = collective.Options(comms=config.nccl_comm_num, by_node=config.use_hierarchical_allreduce,
+    options = Options(comms=config.nccl_comm_num, by_node=config.use_hierarchical_allreduce,
                                  node_ranks=config.hierarchical_allreduce_inter_nranks)
     how = config.collective_mode or "grad_allreduce"
     if how not in COLLECTIVE_MODES:

@@ -17,10 +17,7 @@ _load_rest = Runner("fleet_mpi.checkpoint.loading", "load_rest")
 
 @dataclasses.dataclass
 class Distribution:
-    """One training program spread over workers and servers.
-
-    Before every run of a worker's program the scope must have a connection to the servers.
-    """
+    """One training program spread over workers and servers."""
 
     placement: object                 # of the dense variables
     row_placement: object             # of the variables that travel by rows
@@ -39,12 +36,12 @@ class Distribution:
     program: object = None            # the worker's: what ``origin`` was made
     loaded_from: object = None        # servers: [folder, files] that the values of their scopes come from, if any
 
-    def before_run(self, scope):
-        """The hook of the worker's programs."""
+    def connect(self, scope):
+        """Of the attachment of a worker's programs: plans are made in a scope that is connected to the servers."""
         _connect(self, scope)
 
-    def at_close(self, scope):
-        """The hook of an executor's end: a worker that closes what it trained with says goodbye."""
+    def disconnect(self, scope):
+        """Of the attachment of a worker's program: who closes what it trained with says goodbye."""
         _disconnect(self, scope)
 
     def load_rest(self, told, scope):

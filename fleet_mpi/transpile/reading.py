@@ -9,6 +9,7 @@ import numpy as np
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, Recipe
+from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.program import copy_program, outside_names, writes_to_outside
 from fleet_mpi.program.graph.types import Role, VarType
 from fleet_mpi.program.graph.variable import Parameter
@@ -224,7 +225,7 @@ def only_these(program, ops):
     block.ops = [block.ops[position] for position in positions]
     used = {name for op in block.ops for names in reads_and_writes(twin, op) for name in names}
     block.vars = {name: var for name, var in block.vars.items() if name in used}
-    twin._before_run, twin._loaders = [], []
+    twin._before_run, twin._loaders, twin.attachment = [], [], Attachment()
     twin.touch()
     return twin
 

@@ -8,6 +8,7 @@ do not depend on the number of servers.
 import numpy as np
 
 from fleet_mpi import settings
+from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.operator import ROLE, Operator
 from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.graph.types import Role
@@ -40,19 +41,18 @@ def server_program(distribution, server, updates, endpoint):
                                  for one in distribution.row_placement.variables],
         "dc_asgd": distribution.mode.corrects_delay, **_thread_numbers(),
         **table_blocks(program, _tables(distribution, server, updates)), ROLE: int(Role.RPC)}))
-    program._server = server
-    belongs_to(program, distribution, endpoint)
+    belongs_to(program, distribution, ps_endpoint=endpoint, server=server)
     program.touch()
     return program
 
 
-def belongs_to(program, distribution, endpoint=None):
-    """Tell a program which job it is of, under the names that the original's programs have too."""
-    program._is_distributed, program._distribution = True, distribution
-    program._is_chief, program._endpoints = not distribution.worker, list(distribution.endpoints)
-    program._ps_endpoint, program._distributed_lookup_table = endpoint, next(iter(distributed_tables(distribution)),
-                                                                             None)
-    program._parameters_on_pservers = VarsDistributed(distribution, state_name)
+def belongs_to(program, distribution, **more):
+    """Attach a program to its job; ``more`` are fields of the Attachment."""
+    program.attachment = Attachment(
+        distribution=distribution, is_distributed=True, is_chief=not distribution.worker,
+        endpoints=list(distribution.endpoints),
+        distributed_lookup_table=next(iter(distributed_tables(distribution)), None),
+        parameters_on_pservers=VarsDistributed(distribution, state_name), **more)
 
 
 def distributed_tables(distribution):

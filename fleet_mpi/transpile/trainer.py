@@ -4,6 +4,7 @@ The ops are the original's, in its order; one of them, the first ``recv``, does 
 attribute ``does`` says so), the others show what is exchanged. Programs are changed in place.
 """
 
+from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.types import Role
 from fleet_mpi.transpile.ops import communicating
@@ -36,9 +37,7 @@ def rewrite_main_for_geo(program, distribution):
 
 
 def _belongs_to(program, distribution):
-    program._before_run.append(distribution.before_run)
-    program._at_close.append(distribution.at_close)
-    belongs_to(program, distribution)
+    belongs_to(program, distribution, connect=distribution.connect, disconnect=distribution.disconnect)
     distribution.program = program
     program.touch()
 
@@ -60,7 +59,7 @@ def rewrite_startup(startup, distribution, keep_states=False, connects=True):
             op.type, op.attrs = "fake_init", {"shape": op.attrs.get("shape", []), ROLE: op.attrs.get(ROLE, 0)}
     block.ops = block.ops + _receives(block, distribution, kind="initial")
     if connects:
-        startup._before_run.append(distribution.before_run)
+        startup.attachment = Attachment(connect=distribution.connect)
     startup.touch()
 
 

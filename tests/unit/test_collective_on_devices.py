@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import settings
+from fleet_mpi.collective.choosing import Options
 from fleet_mpi.collective.group import Group
 from fleet_mpi.collective.staging import StagedAllReduce
 from fleet_mpi.errors import EnvironmentProblem
@@ -18,7 +19,7 @@ from fleet_mpi.program.engine.places import CPUPlace, Place
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import collective_sessions as collective_session
 from fleet_mpi.testing import DeviceArray, device
-from fleet_mpi.transpile.collective import Options, plan_of, rewrite
+from fleet_mpi.transpile.collective import plan_of, rewrite
 from fleet_mpi.wire.loopback import Network
 from tests.exact.cells import CELLS, built, feed_of
 from tests.unit.program.building import from_scratch

@@ -17,7 +17,7 @@ LAYERS = (
     ("wire", "placement", "program"),
     ("parameter_server", "collective"),
     ("modes", "transpile"),
-    ("runtime",),
+    ("connections", "runtime"),
     ("checkpoint", "data", "metrics"),
     ("fleet",),
     ("fluid", "paddle"),

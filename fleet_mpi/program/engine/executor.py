@@ -43,6 +43,7 @@ class Compiled:
         self.plans = {}
         self.arena = Arena(xp, let_go=self.plans.clear)
         self.clock = Clock(worker, program._runs_before.get(scope, 0))
+        self.begin_run = None  # what the program's attachment has called before each run
         self._turn, self._runs_in = threading.Lock(), None
 
     def run(self, feed, signature, fetches, convert):
@@ -53,7 +54,10 @@ class Compiled:
         try:
             for hook in self.program._before_run:
                 hook(self.scope)
-            return convert(self._find(signature, feed, fetches).run(feed))
+            plan = self._find(signature, feed, fetches)
+            if self.begin_run is not None:
+                self.begin_run()
+            return convert(plan.run(feed))
         except ProgramError as error:
             remark = shape_remark(feed, self.program)
             if not remark or str(error).startswith("feed "):
@@ -83,6 +87,9 @@ class Compiled:
         return plan
 
     def _make(self, signature, feed, fetches):
+        connect = self.program.attachment.connect
+        # Not while planning: it may wait for workers that are other threads of this process.
+        self.begin_run = None if connect is None else connect(self.scope)
         with _planning:
             return self._make_alone(signature, feed, fetches)
 
@@ -181,8 +188,9 @@ class Executor:
     def close(self):
         """Forget all plans and their memory; a worker that trained with this executor says goodbye to its servers."""
         for made in self._forget():
-            for hook in made.program._at_close:
-                hook(made.scope)
+            disconnect = made.program.attachment.disconnect
+            if disconnect is not None:
+                disconnect(made.scope)
 
     def _forget(self):
         found = [made for made in (known() for known in self._compiled.values()) if made is not None]

@@ -1,6 +1,7 @@
 """Programs as data: nothing runs here.
 
     program         blocks of ops, the default programs, the guards that choose where layers write
+    attachment      a program's part in a job
     block           variables and ops in order
     operator        one op: which variables it reads and writes; ``operator_desc`` shows it as the original does
     variable        Variable and Parameter: descriptions without values

@@ -6,6 +6,7 @@ import weakref
 from contextlib import contextmanager
 
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.graph.attachment import Attachment, shown
 from fleet_mpi.program.graph.block import Block
 from fleet_mpi.program.graph.registry import FORWARD
 from fleet_mpi.program.graph.types import Role
@@ -17,6 +18,11 @@ class Program:
 
     _seed_of_new = 0
 
+    _is_distributed, _distribution, _server = shown("is_distributed"), shown("distribution"), shown("server")
+    _is_chief, _endpoints, _ps_endpoint = shown("is_chief"), shown("endpoints"), shown("ps_endpoint")
+    _distributed_lookup_table = shown("distributed_lookup_table")
+    _parameters_on_pservers = shown("parameters_on_pservers")
+
     def __init__(self):
         self.version = 0
         self.blocks = [Block(self, 0)]
@@ -25,17 +31,11 @@ class Program:
         self._op_role = Role.Forward
         self._op_role_var = []
         self._device = None
-        self._is_distributed = False
-        self._distribution = None  # how it is spread over servers, once it is
-        self._server = None  # the number of the server whose program it is
-        # What scripts read of a distributed program.
-        self._is_chief, self._endpoints, self._ps_endpoint = False, [], None
-        self._distributed_lookup_table, self._parameters_on_pservers = None, None
+        self.attachment = Attachment()  # its part in a job
         self._fleet_opt = None
         self._heter_pipeline_opt = None
         self._loaders = []
         self._before_run = []  # called with the scope before every run (a learning-rate scheduler's value)
-        self._at_close = []  # called with the scope when an executor that ran it is closed
         self._gradient_clip = None
         self._compiled = []  # what executors keep for this program
         self._runs_before = weakref.WeakKeyDictionary()  # scope: the runs of a training that is resumed there
@@ -170,10 +170,7 @@ def copy_program(program):
     """An equal program; variables keep names, regularizers and the like are shared."""
     twin = Program()
     twin._random_seed = program._random_seed
-    twin._is_distributed, twin._fleet_opt = program._is_distributed, copy.copy(program._fleet_opt)
-    twin._distribution, twin._server = program._distribution, program._server
-    for name in ("_is_chief", "_endpoints", "_ps_endpoint", "_distributed_lookup_table", "_parameters_on_pservers"):
-        setattr(twin, name, getattr(program, name))
+    twin.attachment, twin._fleet_opt = program.attachment.of_copy(), copy.copy(program._fleet_opt)
     twin.blocks = [Block(twin, old.idx, old.parent_idx, old.forward_block_idx) for old in program.blocks]
     for old, new in zip(program.blocks, twin.blocks):
         for var in old.vars.values():
@@ -199,14 +196,14 @@ def freeze_for_test(program):
         for op in block.ops:
             if "is_test" in op.attrs:
                 op.attrs["is_test"] = True
-    _drop_hooks_of_training(program)
+    _detach_unless_it_trains(program)
     program.touch()
 
 
-def _drop_hooks_of_training(program):
+def _detach_unless_it_trains(program):
     """A program that no longer trains needs no other workers: it may be run by one of them alone."""
     if not any(op.trains for block in program.blocks for op in block.ops):
-        program._before_run = [hook for hook in program._before_run if not getattr(hook, "trains", False)]
+        program.attachment = program.attachment.without_training()
 
 
 def prune(program, targets, feeds=()):
@@ -230,7 +227,7 @@ def prune(program, targets, feeds=()):
     block.ops = kept[::-1]
     used = wanted.union(*(op.output_arg_names for op in block.ops)) if block.ops else wanted
     block.vars = {name: var for name, var in block.vars.items() if name in used}
-    _drop_hooks_of_training(twin)
+    _detach_unless_it_trains(twin)
     twin.touch()
     return twin
 

@@ -4,6 +4,8 @@
 others of a list of ops are there to be read.
 """
 
+from functools import partial
+
 from fleet_mpi.arrays import Rows
 from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.runtime import collective_sessions as sessions
@@ -31,7 +33,7 @@ class CAllReduceSum:
         home = session.flat.views[name]
         k.put("Out", home)
         if array is home:
-            return lambda: session.ready(name)
+            return partial(session.ready, name)
 
         def copy_and_tell():
             home[...] = array
@@ -99,12 +101,12 @@ class CSyncCommStream:
             return session.wait
         if does == "broadcast":
             names = [k.name("X", index) for index in range(k.count("X"))]
-            return lambda: session.broadcast(names)
+            return partial(session.broadcast, names)
         return None
 
 
 def the_session(k):
-    """The session of the scope an op runs in."""
+    """The session of the scope an op runs in, when it is bound."""
     session = sessions.session_of(k.scope)
     if session is None:
         k.fail("this scope has no part in a collective job")

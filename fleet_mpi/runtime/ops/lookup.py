@@ -30,16 +30,16 @@ class DistributedLookupTable:
         tables, paddings = k.attr("table_names"), k.attr("padding_idx")
         by_table = {table: [i for i, one in enumerate(tables) if one == table] for table in dict.fromkeys(tables)}
         filled = outs if xp is np else [np.empty(out.shape, out.dtype) for out in outs]
+        session = sessions.session_of(k.scope)
+        if session is None:
+            k.fail("this scope is not connected to servers: run the startup program, or fleet.init_worker(), first")
+        numbers = {session.table_numbers[table]: members for table, members in by_table.items()}
+        into = {number: [filled[i] for i in members] for number, members in numbers.items()}
 
         def run():
-            session = sessions.session_of(k.scope)
-            if session is None:
-                k.fail("this scope is not connected to servers: run the startup program, or fleet.init_worker(), first")
             lines = [to_host(one).reshape(-1) for one in ids]
-            numbers = {session.table_numbers[table]: members for table, members in by_table.items()}
             session.client.pull_rows(
-                {number: np.concatenate([lines[i] for i in members]) for number, members in numbers.items()},
-                {number: [filled[i] for i in members] for number, members in numbers.items()})
+                {number: np.concatenate([lines[i] for i in members]) for number, members in numbers.items()}, into)
             for line, rows, padding in zip(lines, filled, paddings):
                 if padding >= 0:
                     rows.reshape(len(line), -1)[line == padding] = 0

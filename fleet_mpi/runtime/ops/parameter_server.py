@@ -1,9 +1,13 @@
 """The ops of distributed programs: the only place where the graph meets the servers.
 
+They are bound to the session of the scope when a plan is made; one that takes its place makes plans anew.
+
 In a worker's program the first ``recv`` does the exchange; ``send`` hands over row gradients, dense ones lie in
 the flat array already; the barriers and the ops that split are there to be read. ``listen_and_serv`` is a server's
 whole life.
 """
+
+from functools import partial
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
@@ -39,7 +43,7 @@ class Send:
         session, rows = the_session(k), k["X"]
         if not isinstance(rows, Rows):
             k.fail("expected a row gradient")
-        return lambda: session.take_rows(table, rows)
+        return partial(session.take_rows, table, rows)
 
 
 @op("split_byref", "X", "Out*", attrs={"sections": [], "shapes": []})
@@ -92,8 +96,9 @@ class Recv:
             if k.name("Out", index) != k.attr("param"):
                 k.put("Out", whole[begin:begin + shape[0]], index)
         if k.attr("does") == "exchange":
-            return the_session(k).exchange
-        return pull_if_connected(k.scope) if k.attr("does") == "initial" else None
+            return the_session(k).bound_exchange()
+        session = sessions.session_of(k.scope) if k.attr("does") == "initial" else None
+        return None if session is None else session.pull
 
 
 @op("recv_rate", "", "Out")
@@ -151,17 +156,8 @@ class ListenAndServ:
         return lambda: sessions.serve(distribution, index, scope)
 
 
-def pull_if_connected(scope):
-    """The call that takes the servers' parameters, in a scope that is connected by the time it runs."""
-    def pull():
-        session = sessions.session_of(scope)
-        if session is not None:
-            session.pull()
-    return pull
-
-
 def the_session(k):
-    """The session of the scope an op runs in."""
+    """The session of the scope an op runs in, when it is bound."""
     session = sessions.session_of(k.scope)
     if session is None:
         k.fail("this scope is not connected to servers")

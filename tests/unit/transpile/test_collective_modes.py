@@ -3,10 +3,11 @@
 import pytest
 
 from fleet_mpi import fluid
+from fleet_mpi.collective.choosing import Options
 from fleet_mpi.errors import UnknownName, UsageError
 from fleet_mpi.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from fleet_mpi.parameter_server.agreement import difference
-from fleet_mpi.transpile.collective import Options, plan_of
+from fleet_mpi.transpile.collective import plan_of
 
 WORKERS = "127.0.0.1:6174,127.0.0.1:6175"
 

@@ -18,15 +18,16 @@ class DeviceCopies:
 
     def gather(self):
         """Let the views have what is on the device; returns when it is there."""
-        for view, array in self._pairs():
+        for view, array in self.moved():
             view[...] = arrays.to_host(array)
 
     def spread(self):
         """Let the device have what is in the views."""
-        for view, array in self._pairs():
+        for view, array in self.moved():
             array[...] = arrays.to_module(view, arrays.module_of(array))
 
-    def _pairs(self):
+    def moved(self):
+        """(view, array) of the variables that lie on a device."""
         if self.scope.version != self._version:
             found = ((view, self.scope.array(name)) for name, view in self.views.items())
             self._moved = [(view, array) for view, array in found if array is not None and not arrays.is_host(array)]

@@ -3,8 +3,8 @@
 import numpy as np
 
 from fleet_mpi.arrays import Rows, to_host
-from fleet_mpi.parameter_server.device_copies import DeviceCopies, rows_on_host
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.runtime.device_copies import DeviceCopies, rows_on_host
 from fleet_mpi.testing import device
 from fleet_mpi.update_rules import MergedRows
 

@@ -1,0 +1,165 @@
+"""An equal worker's part in a job without servers, over flat arrays.
+
+Gradients lie in one flat array, in the order in which they are made, so that a bucket needs no copy to be summed. Its
+sum begins as soon as its last gradient is ``ready``; ``wait`` ends the step.
+"""
+
+import secrets
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+
+from fleet_mpi import arrays, settings
+from fleet_mpi.arrays import Rows
+from fleet_mpi.collective import choosing, shared_memory
+from fleet_mpi.collective.buckets import Bucket, FlatGradients, Gradient, size_of
+from fleet_mpi.collective.choosing import Options
+from fleet_mpi.collective.group import Group
+from fleet_mpi.collective.presence import Presence
+from fleet_mpi.collective.reducer import Reducer
+from fleet_mpi.errors import UsageError
+from fleet_mpi.parameter_server import agreement
+from fleet_mpi.parameter_server.patience import FIRST_STEP_S
+from fleet_mpi.ranks import cluster, meeting
+from fleet_mpi.ranks.by_hand import refusal
+
+MUST_AGREE = "FLEET_MPI_ALLREDUCE", "FLEET_MPI_SHARED_MEMORY"
+_groups = {}  # this process's, by the number of communicators: they are few, and kept
+
+
+class EqualTerms(NamedTuple):
+    """What the workers of a job without servers agree on: plain data."""
+
+    workers: int
+    worker: int | None                 # this worker's number; None: by rank order
+    gradients: list[Gradient]          # in the order in which they are made
+    buckets: list[Bucket]
+    options: Options
+    fingerprint: dict[str, Any]        # what must be the same on all ranks, by name
+
+
+class EqualConnection:
+    """One worker's part in the sums of some gradients. ``make_reducers(xp)``: what sums the arrays of a module."""
+
+    def __init__(self, terms: EqualTerms, group: Group, make_reducers: Callable[[Any], list[Reducer]] | None = None):
+        self.terms, self.group, self.cluster = terms, group, cluster.current()
+        self.make_reducers = make_reducers or (lambda xp: choosing.choose(terms, group, xp))
+        self.bucket_of = {name: number for number, one in enumerate(terms.buckets) for name in one.names}
+        self.xp, self.flat, self.steps = None, None, 0
+        group.patience_s = FIRST_STEP_S
+        self._begin_step()
+
+    def _begin_step(self):
+        self.lacking = [len(one.names) for one in self.terms.buckets]
+        self.under_way = []
+
+    def require_between_steps(self) -> None:
+        """Refuse to begin a step if the one before was left in the middle."""
+        if any([has != len(one.names) for has, one in zip(self.lacking, self.terms.buckets)]):
+            raise UsageError(f"{self.group.name_of(self.group.index)}: step {self.steps} was left by an error while "
+                             f"gradients were on their way to the other workers: none of them can go on; begin again "
+                             f"from what was saved")
+
+    def move_to(self, xp: Any) -> bool:
+        """Collective: let the gradients lie where ``xp`` computes, and be summed from there; False if they do
+        already."""
+        if self.xp is xp:
+            return False
+        self.xp, size = xp, size_of(self.terms.buckets)
+        self.reducers, home = shared_memory.move_in(self.make_reducers(xp), self.group, size, xp)
+        self.flat = FlatGradients(self.terms.gradients, self.terms.buckets, xp, home)
+        return True
+
+    def ready(self, name: str) -> None:
+        """A gradient was made; with the last one of its bucket the bucket is on its way."""
+        number = self.bucket_of[name]
+        self.lacking[number] -= 1
+        if not self.lacking[number]:
+            self.under_way.append(self.reducers[number % len(self.reducers)].start(self.flat.lines[number]))
+        for one in self.under_way:
+            one.advance()
+
+    def wait(self) -> None:
+        """Until every gradient is the sum over all workers."""
+        self.group.finish(self.under_way, f"the gradients of step {self.steps}")
+        self._begin_step()
+        self.group.patience_s = 0.0
+        self.steps += 1
+        if self.cluster is not None:
+            self.cluster.progress = self.steps
+
+    def gather_rows(self, rows: Rows) -> Rows:
+        """The workers' row gradients, one behind the other in worker order: updates add up what repeats."""
+        xp = arrays.module_of(rows.values)
+        parts = self.gather([arrays.to_host(rows.ids), arrays.to_host(rows.values)])
+        return Rows(*(arrays.to_module(np.concatenate([part[i] for part in parts]), xp) for i in range(2)), rows.height)
+
+    def gather(self, parts: list[np.ndarray]) -> list[list[np.ndarray]]:
+        """Every worker's list of host arrays, by worker, while buckets go on; only their first dimension may differ."""
+        return self.group.gather(parts, self.under_way)
+
+    def sum_now(self, array: Any) -> None:
+        """Replace a contiguous array by the sum over all workers, at once: for what is in no bucket."""
+        self.move_to(arrays.module_of(array))
+        self.under_way.append(self.reducers[0].start(array))
+        self.group.finish(self.under_way, f"what is summed in step {self.steps}")
+        self.under_way.clear()
+
+    def broadcast(self, found: list) -> None:
+        """Let these arrays have worker 0's values."""
+        hosts = [np.ascontiguousarray(arrays.to_host(one)) for one in found]
+        self.group.broadcast(hosts)
+        for array, host in zip(found, hosts):
+            array[...] = arrays.to_module(host, arrays.module_of(array))
+
+
+def join(terms: EqualTerms) -> Group:
+    """Collective: all processes of the job as workers, each with its communicators; they must run the same program."""
+    joined = cluster.join("worker", terms.worker, workers=terms.workers, servers=[])
+    if joined.size == 1:
+        if terms.workers > 1:
+            raise refusal("worker", joined.index, terms.workers, [])
+        return Group(0, [], 1)
+    joined.takes_part = True
+    presence = watch_others()
+    job = _agree(terms.fingerprint, joined)
+    count = terms.options.comms
+    if count not in _groups:
+        comms = [joined.role_comm.Dup() for _ in range(count)]
+        names = [str(one) for one in joined.workers]
+        _groups[count] = Group.over_mpi(joined.index, comms, names.__getitem__, presence)
+        _groups[count].hosts, _groups[count].job = [one.host for one in joined.workers], job
+    return _groups[count]
+
+
+def watch_others() -> Presence | None:
+    """Collective: from now on the workers of a job without servers notice when one of them ends."""
+    joined = cluster.current()
+    if joined is None or joined.size == 1 or joined.servers:
+        return None
+    if joined.presence is None:
+        from fleet_mpi.wire.mpi import MPITransport
+        joined.barrier()  # a new communicator is waited for without end
+        names = [str(one) for one in joined.workers]
+        joined.presence = Presence(MPITransport(joined.role_comm.Dup(), names.__getitem__), joined.size,
+                                   names.__getitem__, lambda: joined.progress or 0)
+        meeting.watch(joined.presence.meets())
+        cluster.at_exit(joined.presence.leave)
+    return joined.presence
+
+
+def _agree(fingerprint, joined):
+    """Collective: refuse a job whose workers do not run the same program, or would sum in different ways.
+
+    Returns a text that this start of the job has to itself.
+    """
+    mine = {**fingerprint, **{name: str(settings.get(name)) or "not set" for name in MUST_AGREE}}
+    all_have = joined.all_gather({**agreement.compact(mine), "job": secrets.token_hex(8)})
+    job = [one.pop("job") for one in all_have][0]
+    for number, theirs in enumerate(all_have[1:], 1):
+        differ = agreement.difference(theirs, all_have[0], (f"worker {number}", "worker 0"))
+        if differ:
+            error = UsageError(f"worker {number} and worker 0 do not run the same job: {differ}")
+            error.told_elsewhere = joined.index > 0
+            raise error
+    return job

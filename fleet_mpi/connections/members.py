@@ -1,0 +1,54 @@
+"""The ranks of a joined job: their names in sentences, the transport between them, and the exit of a bystander."""
+
+from typing import Callable
+
+from fleet_mpi.connections.terms import Link
+from fleet_mpi.parameter_server import parting, presence
+from fleet_mpi.ranks import cluster
+from fleet_mpi.ranks.cluster import Cluster
+from fleet_mpi.wire.transport import Transport
+
+
+def name_of(job: Cluster) -> Callable[[int], str]:
+    """The function that says who a rank is."""
+    members = {one.rank: one for one in (*job.workers, *job.servers)}
+
+    def name(rank):
+        one = members[rank]
+        return f"{one.role} {one.index} (rank {rank}, host {one.host})"
+    return name
+
+
+def transport(job: Cluster) -> Transport:
+    """The transport between workers and servers."""
+    from fleet_mpi.wire.mpi import MPITransport
+    return MPITransport(job.comm, name_of(job))
+
+
+def link(job: Cluster) -> Link:
+    """This worker's way to the servers of a job of several ranks."""
+    return Link(job.index, transport(job), [one.rank for one in job.servers], name_of(job))
+
+
+def announce() -> None:
+    """A server's: let the workers know that it prepares to serve. Idempotent."""
+    job = cluster.current()
+    if job.size > 1 and not job.shown:
+        job.shown = presence.show(transport(job), job.index, [one.rank for one in job.workers])
+
+
+def leave_at_exit() -> None:
+    """Let the others know at exit of a process that has joined a job with servers and took no part. Idempotent."""
+    job = cluster.current()
+    if job is not None and job.size > 1 and job.workers and job.servers and not job.is_seen_off:
+        job.is_seen_off = True
+        cluster.at_exit(lambda: job.takes_part or _leave(job))
+
+
+def _leave(job):
+    name = name_of(job)
+    if job.role == "worker":
+        parting.say_goodbye(transport(job), job.index, [one.rank for one in job.servers], name)
+    else:
+        announce()
+        parting.turn_away(transport(job), job.index, [one.rank for one in job.workers], name)
