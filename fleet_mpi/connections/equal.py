@@ -5,7 +5,8 @@ sum begins as soon as its last gradient is ``ready``; ``wait`` ends the step.
 """
 
 import secrets
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 

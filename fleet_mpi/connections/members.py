@@ -1,6 +1,6 @@
 """The ranks of a joined job: their names in sentences, the transport between them, and the exit of a bystander."""
 
-from typing import Callable
+from collections.abc import Callable
 
 from fleet_mpi.connections.terms import Link
 from fleet_mpi.parameter_server import parting, presence

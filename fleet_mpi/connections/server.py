@@ -3,8 +3,7 @@
 ``prepare(server)`` gives a new server its values before it serves: ``start_from`` does so from whole arrays.
 """
 
-from collections.abc import Sequence
-from typing import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 

@@ -1,6 +1,7 @@
 """What the processes of a job with servers agree on, as plain data."""
 
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from fleet_mpi.parameter_server.description import Description
 

@@ -5,7 +5,8 @@ ends with is ``exchange``. A row gradient is handed over by ``take_rows`` before
 servers are embedded: ``alone`` makes them.
 """
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 

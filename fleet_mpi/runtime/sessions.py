@@ -6,8 +6,9 @@ compute on the host. Without other processes (a world of one) the server runs in
 the worker waits.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 

@@ -5,7 +5,8 @@ other fields are facts, most of which scripts read under the original's names.
 """
 
 import dataclasses
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
