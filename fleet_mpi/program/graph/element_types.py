@@ -7,7 +7,7 @@ from fleet_mpi.errors import ProgramError
 
 _WORDS = {"f": "floating-point numbers", "iu": "whole numbers"}
 
-# Functions of one variable; abs and square take whole numbers too.
+# Functions of one variable; abs, exp and square take whole numbers too, as their kernels for CPUs do.
 _ACTIVATIONS = """acos asin atan brelu ceil cos cosh elu erf floor gelu hard_shrink hard_sigmoid hard_swish leaky_relu
     log log_softmax logsigmoid prelu reciprocal relu relu6 round rsqrt selu sigmoid sin sinh soft_relu softmax softplus
     softshrink softsign sqrt stanh swish tanh tanh_shrink thresholded_relu""".split()
@@ -21,6 +21,10 @@ KINDS = {
     **dict.fromkeys(("lookup_table", "lookup_table_v2"), {"Ids": "iu", "W": "f"}),
     **dict.fromkeys(("read_from_array", "write_to_array"), {"I": "iu"}),
     **dict.fromkeys(("one_hot", "one_hot_v2"), {"X": "iu"}),
+    **dict.fromkeys(("gather", "gather_nd"), {"Index": "iu"}),
+    "scatter": {"Ids": "iu"},
+    "accuracy": {"Out": "f", "Label": "iu"},
+    "auc": {"Predict": "f", "Label": "iu"},
 }
 
 

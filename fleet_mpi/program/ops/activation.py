@@ -7,14 +7,16 @@ whichever the derivative needs; attributes follow in the order they are declared
 import math
 from types import SimpleNamespace
 
+import numpy as np
+
 from fleet_mpi.kernels.reference.activation import relu_backward, relu_backward_in_place
 from fleet_mpi.program.engine import formula as f
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import is_float
 from fleet_mpi.program.ops.elementwise import reducer
 
-# These make sense for whole numbers too.
-TAKES_INTEGERS = {"abs", "square", "sign", "pow"}
+# These make sense for whole numbers too; exp, as in the original, gives the whole part of what it is.
+TAKES_INTEGERS = {"abs", "exp", "square", "sign", "pow"}
 IN_PLACE = {"inplace": {"Out": "X"}, "grad_inplace": {"X@GRAD": "Out@GRAD"}}
 
 
@@ -30,6 +32,8 @@ def activation(type, forward, backward, reads, **attrs):
         return [default.__class__(k.attr(name, default)) for name, default in attrs.items()]
 
     def run(k):
+        if type == "exp" and not is_float(k.dtype("X")):
+            return whole_part(k, k.xp.exp)
         given = values(k)
         return f.bind(k, lambda x: forward(x, *given), [k["X"]], k["Out"])
 
@@ -39,6 +43,19 @@ def activation(type, forward, backward, reads, **attrs):
                       [k["Out@GRAD"], k[reads]], k["X@GRAD"])
 
     op(type, "X", attrs=attrs, grad_reads=reads, **IN_PLACE)(SimpleNamespace(infer=infer, run=run, grad=grad))
+
+
+def whole_part(k, function):
+    """The call that gives whole numbers, cut as C cuts them, of a function computed in float64."""
+    x, out, xp = k["X"], k["Out"], k.xp
+    found = k.scratch(out.shape, "float64")
+
+    def run():
+        function(x, found)
+        # What no whole number of the type can hold is any of them, in the original too: not worth a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            xp.copyto(out, found, casting="unsafe")
+    return run
 
 
 @op("relu", "X", grad_reads="Out", **IN_PLACE)

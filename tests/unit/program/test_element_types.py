@@ -20,7 +20,12 @@ def given(dtype, shape=(3, 4)):
     lambda: layers.cross_entropy(given("int32"), given("int64", (3, 1))),
     lambda: layers.conv2d(given("int32", (1, 1, 4, 4)), 2, 2), lambda: layers.matmul(given("int32"), given("int32")),
     lambda: layers.embedding(given("float32", (3, 1)), [9, 2]), lambda: fluid.embedding(given("float32"), [9, 2]),
-    lambda: layers.one_hot(given("float32", (3, 1)), 9)])
+    lambda: layers.one_hot(given("float32", (3, 1)), 9),
+    lambda: layers.accuracy(given("int64"), given("int64", (3, 1))),
+    lambda: layers.gather(given("float32"), given("bool", (3,))),
+    lambda: layers.accuracy(given("float32"), given("float32", (3, 1))),
+    lambda: layers.auc(given("float32"), given("float32", (3, 1))),
+    lambda: layers.scatter(given("float32"), given("float32", (3,)), given("float32"))])
 def test_elements_of_another_kind_are_a_type_error_that_names_them(build):
     with pytest.raises(TypeError, match=r"must hold (floating-point|whole) numbers, got '.*' of"):
         build()
@@ -40,7 +45,9 @@ def test_elements_of_another_kind_are_a_type_error_that_names_them(build):
     lambda: layers.array_read(layers.create_array("float32"), given("float32", (1,))),
     lambda: layers.embedding(given("int64", (3, 1)), [9, 2], dtype="int32"), lambda: fluid.gradients(3, 3),
     lambda: fluid.optimizer.SGD(0.1, grad_clip=1.0), lambda: layers.sequence_pool(ARRAY, "sum"),
-    lambda: layers.zeros("ab", "float32")])
+    lambda: layers.zeros("ab", "float32"), lambda: layers.fill_constant(1, "float32", 1),
+    lambda: layers.split(given("float32"), "a"), lambda: layers.topk(given("float32"), "a"),
+    lambda: layers.huber_loss(given("int64"), given("float32"), 1.0)])
 def test_what_is_no_variable_or_not_of_the_right_kind_is_a_type_error(build):
     with pytest.raises(TypeError) as refusal:
         build()
