@@ -108,6 +108,7 @@ class Block:
         if self.program._device:
             op.attrs.setdefault("op_device", self.program._device)
         definition.check_slots(op)
+        definition.check_attrs(op)
         element_types.check(op)
         registry.infer_at_build(op)
         self.ops.insert(index, op)

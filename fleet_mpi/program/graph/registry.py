@@ -25,6 +25,7 @@ import numpy as np
 
 from fleet_mpi.errors import FleetError, ProgramError, nearest
 from fleet_mpi.program.graph.types import VarType, is_float
+from fleet_mpi.program.graph.variable import Variable
 
 GRAD = "@GRAD"
 # Attribute of a gradient op: the forward op's variables by slot, known for their shapes.
@@ -64,10 +65,19 @@ class Definition:
                 if mark == "" and not given.get(slot):
                     raise ProgramError(f"{op}: {kind} {slot!r} is missing")
 
+    def check_attrs(self, op):
+        """Raise where an attribute is a variable, or a list that holds one."""
+        for name, value in op.attrs.items():
+            for one in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(one, Variable):
+                    raise ProgramError(f"{op}: {name!r} must be known when the program is built, got the variable "
+                                       f"{one.name!r}, which has a value only when it runs; give a number")
 
-def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", **traits):
+
+def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", given="", **traits):
     """Decorator: enter a class with ``infer``, ``run`` and perhaps ``grad`` as an op.
 
+    ``given`` = "AxisTensor?", inputs that stand for attributes: the gradient reads them too, and they get none.
     Traits: ``view`` = {"Out": "X"}, the output may be a view of the input (run says so with
     ``k.put``); ``inplace`` = {"Out": "X"}, the output may lie in the input's memory;
     ``grad_inplace`` the same for the gradient; ``no_grad`` = "Label", inputs that get none, float or
@@ -76,8 +86,12 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", **traits):
     output depends on attributes alone; ``by_executor``, only shown: the executor itself does it; ``enter``,
     called with a Call before the op's body is inferred: it defines what the op itself puts into the body.
     """
+    names = " ".join(parse_slots(given))
+    traits["no_grad"] = f"{traits.get('no_grad', '')} {names}"
+
     def enter(body):
-        definition = Definition(type, body, inputs, outputs, dict(attrs or {}), grad_reads, **traits)
+        definition = Definition(type, body, f"{inputs} {given}", outputs, dict(attrs or {}), f"{grad_reads} {names}",
+                                **traits)
         _OPS[type] = definition
         if definition.grad is not None:
             _OPS[type + "_grad"] = _grad_definition(definition)

@@ -1,6 +1,6 @@
 """Variable and Parameter: the descriptions of what ops read and write. They hold no values."""
 
-from fleet_mpi.errors import NotBuilt, ProgramError
+from fleet_mpi.errors import NotBuilt, ProgramError, UsageError
 from fleet_mpi.program.graph.types import VarType, as_dtype, var_type
 
 
@@ -119,6 +119,13 @@ class Variable:
     def __bool__(self):
         """True, as in the original: scripts ask whether a variable is given. It has no value yet."""
         return True
+
+    def __int__(self):
+        """Refuse, so that a variable in the place of a number is named."""
+        raise UsageError(f"expected a number that is known when the program is built, got the variable {self.name!r}, "
+                         f"which has a value only when it runs")
+
+    __float__ = __index__ = __int__
 
     def __len__(self):
         if self.shape and self.shape[0] >= 0:

@@ -1,6 +1,7 @@
 """Borders, sizes, similarities and norms of images under their 2.x names (``paddle.nn.functional``)."""
 
 from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers import (
     activation,
     functional_lines,
@@ -59,7 +60,12 @@ def pixel_shuffle(x, upscale_factor, data_format="NCHW", name=None):
 
 
 def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
-    """A border: two numbers for every dimension, or for the spatial ones from the last on (left, right, top, ...)."""
+    """A border: two numbers for every dimension, or for the spatial ones from the last on (left, right, top, ...).
+
+    A variable holds those of the spatial ones.
+    """
+    if isinstance(pad, Variable):
+        return _bordered(x, pad, mode, value, data_format, name)
     pad, rank = [int(one) for one in pad], len(x.shape)
     if mode == "constant":
         return manipulation.pad(x, pad if len(pad) == 2 * rank else _in_order(x, pad, data_format), value, name)
@@ -79,6 +85,20 @@ def pad(x, pad, mode="constant", value=0.0, data_format="NCHW", name=None):
                                              "data_format": "NDHWC" if last else "NCDHW"}, name=name)
     for axis in missing:
         made = manipulation.squeeze(made, [axis])
+    return made
+
+
+def _bordered(x, pad, mode, value, data_format, name):
+    """A border as wide as a variable says, around volumes: images and lines get the dimensions they lack."""
+    last, missing = data_format.endswith("C"), 5 - len(x.shape)
+    if missing:
+        pad = manipulation.concat([pad, tensor.fill_constant([2 * missing], pad.dtype, 0)])
+    for _ in range(missing):
+        x = manipulation.unsqueeze(x, [1 if last else 2])
+    made = single_op("pad3d", {"X": x, "Paddings": pad}, {"mode": mode, "value": float(value),
+                                                          "data_format": "NDHWC" if last else "NCDHW"}, name=name)
+    for _ in range(missing):
+        made = manipulation.squeeze(made, [1 if last else 2])
     return made
 
 

@@ -3,7 +3,7 @@
 
 import math as numbers
 
-from fleet_mpi.errors import UsageError
+from fleet_mpi.program.build.variable_arguments import listed
 from fleet_mpi.program.layers import activation, comparison, manipulation, math, reduction, tensor, tensor_products
 
 _LOWEST, _HIGHEST = -3.4028234663852886e+38, 3.4028234663852886e+38
@@ -162,8 +162,13 @@ def var(x, axis=None, unbiased=True, keepdim=False, name=None):
     """The variance over some dimensions, or over all; ``unbiased`` divides by one less than their number."""
     squares = activation.square(x - reduction.reduce_mean(x, axis, True))
     made = reduction.reduce_mean(squares, axis, keepdim, name)
-    count = _count(x, axis)
-    return math.scale(made, count / (count - 1.0)) if unbiased and count > 1 else made
+    if not unbiased:
+        return made
+    sizes = [x.shape[one] for one in (range(len(x.shape)) if axis is None else listed(axis))]
+    if -1 in sizes:
+        return made * _correction(x, made)
+    count = numbers.prod(sizes)
+    return math.scale(made, count / (count - 1.0)) if count > 1 else made
 
 
 def std(x, axis=None, unbiased=True, keepdim=False, name=None):
@@ -171,13 +176,10 @@ def std(x, axis=None, unbiased=True, keepdim=False, name=None):
     return activation.sqrt(var(x, axis, unbiased, keepdim), name)
 
 
-def _count(x, axis):
-    axes = range(len(x.shape)) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    sizes = [x.shape[one] for one in axes]
-    if -1 in sizes:
-        raise UsageError(f"var: the sizes of {x.name!r} {x.shape} along {list(axes)} must be known; unbiased=False "
-                         f"asks for none")
-    return numbers.prod(sizes)
+def _correction(x, made):
+    """n / (n - 1) at run time, n being how many elements of x go into one of ``made``; 1 of one element."""
+    count = math.cast(tensor.size(x), x.dtype) / math.cast(tensor.size(made), x.dtype)
+    return count / maximum(count - 1.0, tensor.ones([1], x.dtype))
 
 
 def logsumexp(x, axis=None, keepdim=False, name=None):

@@ -1,9 +1,10 @@
 """Shapes, parts and places of variables with the argument lists of 2.x (``paddle.tensor``): ``x``, ``axis``,
 ``keepdim``."""
 
-from fleet_mpi.errors import UsageError
+from fleet_mpi.program.build.variable_arguments import listed
 from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers import manipulation, math, positions, tensor
+from fleet_mpi.program.layers.single_op import single_op
 from fleet_mpi.program.ops.elementwise import stretched
 
 
@@ -34,7 +35,7 @@ def squeeze(x, axis=None, name=None):
 
 def unsqueeze(x, axis, name=None):
     """With new dimensions of size 1."""
-    return manipulation.unsqueeze(x, _as_list(axis), name)
+    return manipulation.unsqueeze(x, axis, name)
 
 
 def stack(x, axis=0, name=None):
@@ -119,16 +120,8 @@ def t(input, name=None):
 
 
 def roll(x, shifts, axis=None, name=None):
-    """Elements moved along axes, those that leave coming in again at the other end."""
-    if axis is None:
-        return reshape(roll(reshape(x, [-1]), shifts, 0), list(x.shape))
-    for shift, one in zip(_as_list(shifts), _as_list(axis), strict=True):
-        size = x.shape[one]
-        if size < 0:
-            raise UsageError(f"roll: the size of dimension {one} of {x.name!r} {x.shape} must be known")
-        if shift % size:
-            x = manipulation.concat(manipulation.split(x, [size - shift % size, shift % size], one)[::-1], one)
-    return x
+    """Elements moved along axes (without one, in the order of memory); those that leave come in at the other end."""
+    return single_op("roll", {"X": x}, {"shifts": listed(shifts), "axis": listed(axis)}, name=name)
 
 
 def unique(x, return_index=False, return_inverse=False, return_counts=False, axis=None, dtype="int64", name=None):

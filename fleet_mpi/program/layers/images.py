@@ -3,10 +3,10 @@
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.build.initializers import Normal
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.build.variable_arguments import numbers_given
 from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.nn import per_dimension
 from fleet_mpi.program.layers.single_op import single_op
-from fleet_mpi.program.layers.tensor import sizes_given
 
 
 def maxout(x, groups, name=None, axis=1):
@@ -101,7 +101,7 @@ def image_resize(input, out_shape=None, scale=None, name=None, resample="BILINEA
     if (out_shape is None) == (scale is None) and actual_shape is None:
         raise UsageError("image_resize: expected out_shape or scale")
     helper = LayerHelper("image_resize", name=name)
-    inputs, attrs = _size_of(helper, input, out_shape, scale, actual_shape)
+    inputs, attrs = _size_of(input, out_shape, scale, actual_shape)
     out = helper.create_variable_for_type_inference(helper.require(input, "input").dtype)
     helper.append_op(METHODS[resample.upper()], {"X": [input], **inputs}, {"Out": [out]}, {
         **attrs, "align_corners": align_corners, "align_mode": align_mode, "interp_method": resample.lower(),
@@ -109,7 +109,7 @@ def image_resize(input, out_shape=None, scale=None, name=None, resample="BILINEA
     return out
 
 
-def _size_of(helper, input, out_shape, scale, actual_shape):
+def _size_of(input, out_shape, scale, actual_shape):
     """(inputs, attributes) that tell the size."""
     if actual_shape is not None or isinstance(out_shape, Variable):
         return {"OutSize": [out_shape if actual_shape is None else actual_shape]}, {}
@@ -117,7 +117,7 @@ def _size_of(helper, input, out_shape, scale, actual_shape):
         return {"Scale": [scale]}, {}
     if scale is not None:
         return {}, {"scale": float(scale)}
-    inputs, sizes = sizes_given(helper, out_shape, "OutSize", "SizeTensor")
+    inputs, sizes = numbers_given("image_resize", out_shape, "OutSize", "SizeTensor")
     if len(sizes) != len(input.shape) - 2:
         raise UsageError(f"image_resize: expected {len(input.shape) - 2} sizes for {input.name!r} {input.shape}, got "
                          f"{sizes}")

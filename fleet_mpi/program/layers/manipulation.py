@@ -2,35 +2,40 @@
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.build.variable_arguments import listed, number_given, numbers_given
+from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.single_op import single_op
-from fleet_mpi.program.layers.tensor import sizes_given
 
 
 def concat(input, axis=0, name=None):
-    """Variables one behind the other along ``axis``."""
-    return _of_many("concat", input, {"axis": axis}, name=name)
+    """Variables one behind the other along ``axis``, which may be a variable."""
+    return _of_many("concat", input, *number_given(axis, "axis", "AxisTensor"), name=name)
 
 
 def stack(x, axis=0, name=None):
     """Variables side by side along a new dimension ``axis``."""
-    return _of_many("stack", x, {"axis": axis}, out="Y", name=name)
+    return _of_many("stack", x, {}, {"axis": axis}, out="Y", name=name)
 
 
-def _of_many(type, input, attrs, out="Out", name=None):
+def _of_many(type, input, more, attrs, out="Out", name=None):
     helper = LayerHelper(type, input=input, name=name)
     inputs = helper.multiple_input()
     made = helper.create_variable_for_type_inference(helper.input_dtype())
-    helper.append_op(type, {"X": inputs}, {out: [made]}, attrs)
+    helper.append_op(type, {"X": inputs, **more}, {out: [made]}, attrs)
     return made
 
 
 def split(input, num_or_sections, dim=-1, name=None):
-    """Pieces along ``dim``: so many equal ones, or of the given sizes (one may be -1)."""
+    """Pieces along ``dim``: so many equal ones, or of the given sizes (one may be -1); both may be variables."""
+    inputs, attrs = number_given(dim, "axis", "AxisTensor")
     if isinstance(num_or_sections, int):
-        count, attrs = num_or_sections, {"num": num_or_sections, "sections": []}
-    else:
-        count, attrs = len(num_or_sections), {"num": 0, "sections": [int(size) for size in num_or_sections]}
-    return _into_many("split", input, count, {**attrs, "axis": dim}, "Out", name)
+        return _into_many("split", input, num_or_sections, {**attrs, "num": num_or_sections, "sections": []}, "Out",
+                          name, inputs)
+    if not isinstance(num_or_sections, (list, tuple)):
+        raise UsageError(f"split: expected a number of pieces or a list of their sizes, got {num_or_sections!r}")
+    sizes, sections = numbers_given("split", num_or_sections, "", "SectionsTensorList")
+    return _into_many("split", input, len(sections), {**attrs, "num": 0, "sections": sections}, "Out", name,
+                      {**inputs, **sizes})
 
 
 def unstack(x, axis=0, num=None):
@@ -41,10 +46,10 @@ def unstack(x, axis=0, num=None):
     return _into_many("unstack", x, count, {"axis": axis, "num": count}, "Y")
 
 
-def _into_many(type, input, count, attrs, slot, name=None):
+def _into_many(type, input, count, attrs, slot, name=None, inputs=None):
     helper = LayerHelper(type, name=name)
     outs = [helper.create_variable_for_type_inference(helper.require(input, "input").dtype) for _ in range(count)]
-    helper.append_op(type, {"X": [input]}, {slot: outs}, attrs)
+    helper.append_op(type, {"X": [input], **(inputs or {})}, {slot: outs}, attrs)
     return outs
 
 
@@ -59,7 +64,7 @@ def _reshaped(type, x, attrs, inputs=None, act=None, name=None):
 
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     """Another shape; 0 keeps a size, one -1 takes the rest, variables are read at run time."""
-    inputs, sizes = sizes_given(LayerHelper("reshape2", name=name), shape, "Shape", "ShapeTensor")
+    inputs, sizes = numbers_given("reshape2", shape, "Shape", "ShapeTensor")
     if actual_shape is not None:
         inputs = {"Shape": [actual_shape]}
     return _reshaped("reshape2", x, {"shape": sizes}, inputs, act, name)
@@ -67,17 +72,19 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 
 def transpose(x, perm, name=None):
     """The dimensions in another order."""
-    return _reshaped("transpose2", x, {"axis": _listed(perm)}, name=name)
+    return _reshaped("transpose2", x, {"axis": listed(perm)}, name=name)
 
 
 def squeeze(input, axes=(), name=None):
     """Without the dimensions of size 1 (those in ``axes``, or all)."""
-    return _reshaped("squeeze2", input, {"axes": _listed(axes)}, name=name)
+    return _reshaped("squeeze2", input, {"axes": listed(axes)}, name=name)
 
 
 def unsqueeze(input, axes, name=None):
-    """With dimensions of size 1 put in at ``axes``."""
-    return _reshaped("unsqueeze2", input, {"axes": _listed(axes)}, name=name)
+    """With dimensions of size 1 put in at ``axes``, which may be or hold variables."""
+    axes = axes if isinstance(axes, (Variable, list, tuple)) else listed(axes)
+    inputs, axes = numbers_given("unsqueeze2", axes, "AxesTensor", "AxesTensorList")
+    return _reshaped("unsqueeze2", input, {"axes": axes}, inputs, name=name)
 
 
 def flatten(x, axis=1, name=None):
@@ -90,27 +97,25 @@ def flatten_contiguous_range(x, start_axis=0, stop_axis=-1, name=None):
     return _reshaped("flatten_contiguous_range", x, {"start_axis": start_axis, "stop_axis": stop_axis}, name=name)
 
 
-def _listed(axes):
-    if isinstance(axes, str):
-        raise UsageError(f"expected dimensions as numbers, got {axes!r}")
-    return [axes] if isinstance(axes, int) else [int(one) for one in axes or ()]
-
-
 def slice(input, axes, starts, ends):
-    """A part: from ``starts`` to ``ends`` along ``axes``; both may hold variables."""
-    helper = LayerHelper("slice", input=input)
-    start_inputs, starts = sizes_given(helper, starts, "StartsTensor", "StartsTensorList")
-    end_inputs, ends = sizes_given(helper, ends, "EndsTensor", "EndsTensorList")
-    out = helper.create_variable_for_type_inference(helper.input_dtype())
-    helper.append_op("slice", {"Input": [helper.input()], **start_inputs, **end_inputs}, {"Out": [out]},
-                     {"axes": _listed(axes), "starts": starts, "ends": ends})
-    return out
+    """A part: from ``starts`` to ``ends`` along ``axes``; both may be or hold variables."""
+    return _sliced("slice", input, axes, starts=starts, ends=ends)
 
 
 def strided_slice(input, axes, starts, ends, strides):
-    """A part, taking every so many elements."""
-    return single_op("strided_slice", {"Input": input}, {
-        "axes": _listed(axes), "starts": _listed(starts), "ends": _listed(ends), "strides": _listed(strides)})
+    """A part, taking every so many elements; starts, ends and strides may be or hold variables."""
+    return _sliced("strided_slice", input, axes, starts=starts, ends=ends, strides=strides)
+
+
+def _sliced(type, input, axes, **limits):
+    helper = LayerHelper(type, input=input)
+    inputs, attrs = {"Input": [helper.input()]}, {"axes": listed(axes)}
+    for name, given in limits.items():
+        more, attrs[name] = numbers_given(type, given, f"{name.capitalize()}Tensor", f"{name.capitalize()}TensorList")
+        inputs.update(more)
+    out = helper.create_variable_for_type_inference(helper.input_dtype())
+    helper.append_op(type, inputs, {"Out": [out]}, attrs)
+    return out
 
 
 def gather(input, index, overwrite=True):
@@ -119,8 +124,9 @@ def gather(input, index, overwrite=True):
 
 
 def gather_axis(x, index, axis=None, name=None):
-    """The slices along ``axis`` at the positions in ``index``; ``paddle.gather``."""
-    return single_op("gather", {"X": x, "Index": index}, {"axis": axis or 0}, name=name)
+    """The slices along ``axis``, which may be a variable, at the positions in ``index``; ``paddle.gather``."""
+    inputs, attrs = number_given(0 if axis is None else axis, "axis", "Axis")
+    return single_op("gather", {"X": x, "Index": index, **inputs}, attrs, name=name)
 
 
 def gather_nd(input, index, name=None):
@@ -135,19 +141,19 @@ def scatter(input, index, updates, name=None, overwrite=True):
 
 def expand(x, expand_times, name=None):
     """Each dimension repeated."""
-    inputs, times = sizes_given(LayerHelper("expand"), expand_times, "ExpandTimes", "expand_times_tensor")
+    inputs, times = numbers_given("expand", expand_times, "ExpandTimes", "expand_times_tensor")
     return _with_sizes("expand", x, inputs, {"expand_times": times}, name)
 
 
 def tile(x, repeat_times, name=None):
     """Each dimension repeated, ones in front being added; ``paddle.tile``."""
-    inputs, times = sizes_given(LayerHelper("tile"), repeat_times, "RepeatTimes", "repeat_times_tensor")
+    inputs, times = numbers_given("tile", repeat_times, "RepeatTimes", "repeat_times_tensor")
     return _with_sizes("tile", x, inputs, {"repeat_times": times}, name)
 
 
 def expand_to(x, shape, name=None):
     """Stretched to ``shape``, -1 keeping a size; ``paddle.expand``."""
-    inputs, sizes = sizes_given(LayerHelper("expand_v2"), shape, "Shape", "expand_shapes_tensor")
+    inputs, sizes = numbers_given("expand_v2", shape, "Shape", "expand_shapes_tensor")
     return _with_sizes("expand_v2", x, inputs, {"shape": sizes}, name)
 
 
@@ -170,23 +176,24 @@ def expand_as_v2(x, y, name=None):
 
 def pad(x, paddings, pad_value=0.0, name=None):
     """A value around ``x``: for each dimension, how much before and after."""
-    return single_op("pad", {"X": x}, {"paddings": _listed(paddings), "pad_value": float(pad_value)}, name=name)
+    return single_op("pad", {"X": x}, {"paddings": listed(paddings), "pad_value": float(pad_value)}, name=name)
 
 
 def pad2d(input, paddings=(0, 0, 0, 0), mode="constant", pad_value=0.0, data_format="NCHW", name=None):
-    """A border around images: top, bottom, left, right."""
-    return single_op("pad2d", {"X": input}, {"paddings": _listed(paddings), "mode": mode, "data_format": data_format,
-                                             "pad_value": float(pad_value)}, name=name)
+    """A border around images: top, bottom, left, right; a list, or a variable that holds them."""
+    inputs, attrs = number_given(paddings, "paddings", "Paddings", listed)
+    return single_op("pad2d", {"X": input, **inputs}, {**attrs, "mode": mode, "data_format": data_format,
+                                                       "pad_value": float(pad_value)}, name=name)
 
 
 def reverse(x, axis):
     """Back to front along ``axis`` (one or several)."""
-    return single_op("reverse", {"X": x}, {"axis": _listed(axis)})
+    return single_op("reverse", {"X": x}, {"axis": listed(axis)})
 
 
 def flip(x, axis, name=None):
     """Back to front along ``axis``; ``paddle.flip``."""
-    return single_op("flip", {"X": x}, {"axis": _listed(axis)}, name=name)
+    return single_op("flip", {"X": x}, {"axis": listed(axis)}, name=name)
 
 
 def one_hot(input, depth, allow_out_of_range=False):
@@ -200,8 +207,8 @@ def one_hot_v2(input, depth, allow_out_of_range=False):
 
 
 def _one_hot(type, input, depth, allow_out_of_range):
-    out = single_op(type, {"X": input}, {"depth": int(depth), "allow_out_of_range": allow_out_of_range},
-                    dtype="float32")
+    inputs, attrs = number_given(depth, "depth", "depth_tensor")
+    out = single_op(type, {"X": input, **inputs}, {**attrs, "allow_out_of_range": allow_out_of_range}, dtype="float32")
     out.stop_gradient = True
     return out
 
@@ -244,15 +251,15 @@ def argsort(input, axis=-1, descending=False, name=None):
 
 def topk(input, k, name=None):
     """(the k largest of each row, where they were)."""
-    inputs, count = sizes_given(LayerHelper("top_k"), k, "K")
-    return _sorted("top_k", input, {"k": count[0]} if count else {}, inputs, name)
+    inputs, attrs = number_given(k, "k", "K")
+    return _sorted("top_k", input, attrs, inputs, name)
 
 
 def topk_along(x, k, axis=None, largest=True, sorted=True, name=None):
     """(the k largest or smallest along ``axis``, where they were); ``paddle.topk``."""
-    inputs, count = sizes_given(LayerHelper("top_k_v2"), k, "K")
-    attrs = {"axis": -1 if axis is None else axis, "largest": largest, "sorted": sorted}
-    return _sorted("top_k_v2", x, {**attrs, **({"k": count[0]} if count else {})}, inputs, name)
+    inputs, attrs = number_given(k, "k", "K")
+    attrs = {"axis": -1 if axis is None else axis, "largest": largest, "sorted": sorted, **attrs}
+    return _sorted("top_k_v2", x, attrs, inputs, name)
 
 
 def argmax(x, axis=0):

@@ -5,9 +5,11 @@ from fleet_mpi.program.build import (  # noqa: F401  (give variables operators a
     variable_methods,
 )
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.build.variable_arguments import number_given
 from fleet_mpi.program.graph.types import as_dtype
 from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.activation import apply
+from fleet_mpi.program.layers.single_op import single_op
 
 
 def _elementwise(name, sign):
@@ -104,8 +106,9 @@ def cast(x, dtype):
 
 
 def clip(x, min, max, name=None):
-    """x held between ``min`` and ``max``."""
-    return apply("clip", x, name, {"min": float(min), "max": float(max)})
+    """x held between ``min`` and ``max``, numbers or variables of one element."""
+    (low, least), (high, most) = number_given(min, "min", "Min", float), number_given(max, "max", "Max", float)
+    return single_op("clip", {"X": x, **low, **high}, {**least, **most}, name=name)
 
 
 def clip_by_norm(x, max_norm, name=None):

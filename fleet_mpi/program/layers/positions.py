@@ -1,9 +1,10 @@
 """Layers that pick, place or compare parts: crops, scattered additions, masks, triangles, rows."""
 
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.build.variable_arguments import numbers_given
 from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.single_op import single_op
-from fleet_mpi.program.layers.tensor import fill_constant, sizes_given
+from fleet_mpi.program.layers.tensor import fill_constant
 
 
 def multiplex(inputs, index, name=None):
@@ -32,9 +33,9 @@ def crop(x, shape=None, offsets=None, name=None):
 def crop_tensor(x, shape=None, offsets=None, name=None):
     """The part of x of a shape, from ``offsets`` on; both may be or hold variables, -1 in the shape is the rest."""
     helper = LayerHelper("crop_tensor", name=name)
-    shape_inputs, sizes = sizes_given(helper, list(x.shape) if shape is None else shape, "Shape", "ShapeTensor")
-    offset_inputs, starts = sizes_given(helper, [0] * len(x.shape) if offsets is None else offsets, "Offsets",
-                                        "OffsetsTensor")
+    shape, offsets = x.shape if shape is None else shape, [0] * len(x.shape) if offsets is None else offsets
+    shape_inputs, sizes = numbers_given("crop_tensor", shape, "Shape", "ShapeTensor")
+    offset_inputs, starts = numbers_given("crop_tensor", offsets, "Offsets", "OffsetsTensor")
     out = helper.create_variable_for_type_inference(helper.require(x, "x").dtype)
     helper.append_op("crop_tensor", {"X": [x], **shape_inputs, **offset_inputs}, {"Out": [out]},
                      {"shape": sizes, "offsets": starts})

@@ -6,6 +6,7 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.build.variable_arguments import number_given, numbers_given
 from fleet_mpi.program.graph.types import as_dtype
 from fleet_mpi.program.graph.variable import Variable
 from fleet_mpi.program.layers.single_op import single_op
@@ -33,39 +34,21 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
     return var
 
 
-def sizes_given(helper, shape, whole="ShapeTensor", parts="ShapeTensorList", dtype="int32"):
-    """How sizes enter an op: (inputs, attribute). They may be a list of numbers and variables, or a variable."""
-    if isinstance(shape, Variable):
-        return {whole: [shape]}, []
-    if isinstance(shape, str):
-        raise UsageError(f"{helper.layer_type}: expected a list of sizes, got {shape!r}")
-    shape = [shape] if isinstance(shape, (int, np.integer)) else list(shape)
-    if not any(isinstance(size, Variable) for size in shape):
-        return {}, [-1 if size is None else int(size) for size in shape]
-    each = [size if isinstance(size, Variable) else _number(helper, int(size), dtype) for size in shape]
-    return {parts: each}, [-1 if isinstance(size, Variable) else int(size) for size in shape]
-
-
-def _number(helper, value, dtype):
-    out = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    helper.append_op("fill_constant", outputs={"Out": [out]},
-                     attrs={"shape": [1], "value": value, "dtype": as_dtype(dtype).name})
-    return out
-
-
-def _filled(type, shape, dtype, attrs, out=None, name=None, layer=None):
+def _filled(type, shape, dtype, attrs, out=None, name=None, inputs=None):
     """One op that fills a variable of this shape; its gradient stops there."""
-    helper = LayerHelper(layer or type, name=name)
-    inputs, sizes = sizes_given(helper, shape)
+    helper = LayerHelper(type, name=name)
+    size_inputs, sizes = numbers_given(type, shape)
     out = helper.create_variable_for_type_inference(dtype) if out is None else out
-    helper.append_op(type, inputs, {"Out": [out]}, {"shape": sizes, "dtype": as_dtype(dtype).name, **attrs})
+    helper.append_op(type, {**size_inputs, **(inputs or {})}, {"Out": [out]},
+                     {"shape": sizes, "dtype": as_dtype(dtype).name, **attrs})
     out.stop_gradient = True
     return out
 
 
 def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
-    """One value everywhere; the shape may hold variables."""
-    return _filled("fill_constant", shape, dtype, {"value": _plain(value)}, out, name)
+    """One value everywhere; the shape may hold variables, and the value be one."""
+    inputs, attrs = number_given(value, "value", "ValueTensor", _plain)
+    return _filled("fill_constant", shape, dtype, attrs, out, name, inputs=inputs)
 
 
 def _plain(value):

@@ -1,26 +1,26 @@
 """Borders of volumes: constant, reflected, replicated, or continued from the other side."""
 
 from fleet_mpi.program.graph.registry import op
-from fleet_mpi.program.ops.stretching import pad_grad, pad_run, set_with_lod, source_of
+from fleet_mpi.program.ops.stretching import given_paddings, pad_grad, pad_run, padded, set_with_lod, source_of
 
 MODES = {"constant": None, "reflect": "reflect", "replicate": "edge", "circular": "circular"}
 
 
-@op("pad3d", "X", attrs={"paddings": [0] * 6, "mode": "constant", "value": 0.0, "data_format": "NCDHW"})
+@op("pad3d", "X", attrs={"paddings": [0] * 6, "mode": "constant", "value": 0.0, "data_format": "NCDHW"},
+    given="Paddings?")
 class Pad3d:
     """Volumes with a border; paddings left, right, top, bottom, front, back."""
 
     def infer(k):
         shape = k.shape("X")
-        if len(shape) != 5 or len(k.attr("paddings")) != 6 or k.attr("mode") not in MODES:
-            k.fail(f"expected X of 5 dimensions, 6 paddings and mode {', '.join(MODES)}; got {list(shape)}, "
-                   f"{k.attr('paddings')} and {k.attr('mode')!r}")
+        if len(shape) != 5 or k.attr("mode") not in MODES:
+            k.fail(f"expected X of 5 dimensions and mode {', '.join(MODES)}; got {list(shape)} and {k.attr('mode')!r}")
         most = {"reflect": -1, "circular": 0}.get(k.attr("mode"))
         for size, pair in zip(shape, volume_pairs(k)):
-            if most is not None and size != -1 and max(pair) > size + most:
+            if most is not None and size != -1 and None not in pair and max(pair) > size + most:
                 k.fail(f"mode {k.attr('mode')}: expected paddings of at most {size + most} for X {list(shape)}, got "
                        f"{pair}")
-        set_with_lod(k, [size if size == -1 else size + sum(pair) for size, pair in zip(shape, volume_pairs(k))])
+        set_with_lod(k, padded(shape, volume_pairs(k)))
 
     def run(k):
         """Fill and copy, or take places by number, one dimension after the other."""
@@ -53,7 +53,7 @@ class Pad3d:
 
 def volume_pairs(k):
     """(before, after) for each of the five dimensions."""
-    left, right, top, bottom, front, back = k.attr("paddings")
+    left, right, top, bottom, front, back = given_paddings(k, 6)
     sides = [(front, back), (top, bottom), (left, right)]
     return [(0, 0), (0, 0), *sides] if k.attr("data_format") == "NCDHW" else [(0, 0), *sides, (0, 0)]
 

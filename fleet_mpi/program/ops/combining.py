@@ -4,6 +4,7 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.variable_arguments import are_unknown, given_number, given_numbers
 
 
 @op("sum", "X*", inplace={"Out": "X"})
@@ -113,8 +114,10 @@ class Assign:
 
 
 def known_axis(k, slot):
-    """``axis`` of the variables in a slot, from 0 up."""
-    rank, axis = len(k.shape(slot)), k.attr("axis", 0)
+    """``axis`` of the variables in a slot, from 0 up; None where it is a variable that only the run will tell."""
+    rank, axis = len(k.shape(slot)), given_number(k, "axis", "AxisTensor")
+    if axis is None:
+        return None
     if not -rank <= axis < rank:
         k.fail(f"axis {axis} is outside variables of {rank} dimensions")
     return axis % rank
@@ -150,7 +153,7 @@ def _copy_or_clear(xp, pairs):
             xp.copyto(target, source)
 
 
-@op("concat", "X*", attrs={"axis": 0})
+@op("concat", "X*", attrs={"axis": 0}, given="AxisTensor?")
 class Concat:
     """The inputs one behind the other along ``axis``."""
 
@@ -158,6 +161,8 @@ class Concat:
         """The sizes along the axis add up; all others must agree."""
         shapes = k.shapes("X")
         axis = known_axis(k, "X")
+        if axis is None:
+            return k.set("Out", [-1] * len(shapes[0]), k.dtype("X"), lod=())
         out = list(shapes[0])
         for shape in shapes[1:]:
             if len(shape) != len(out) or any(a != b and -1 not in (a, b) and i != axis
@@ -166,7 +171,7 @@ class Concat:
             out = [b if a == -1 else a for a, b in zip(out, shape)]
         sizes = [shape[axis] for shape in shapes]
         out[axis] = -1 if -1 in sizes else sum(sizes)
-        k.set("Out", out, lod=() if axis == 0 and len(shapes) > 1 else None)
+        k.set("Out", out, k.dtype("X"), lod=() if axis == 0 and len(shapes) > 1 else None)
 
     def run(k):
         pieces, out, axis, concatenate = k.all("X"), k["Out"], known_axis(k, "X"), k.xp.concatenate
@@ -176,8 +181,7 @@ class Concat:
 
     def grad(k):
         """Each input gets its piece."""
-        dout = k["Out@GRAD"]
-        axis = k.attr("axis", 0) % dout.ndim
+        dout, axis = k["Out@GRAD"], known_axis(k, "Out@GRAD")
         shapes = [k.meta_of(name).shape for name in k.attrs["forward_vars"]["X"]]
         indices = cuts(axis, dout.ndim, [shape[axis] for shape in shapes])
         return copies(k.xp, [(dx, dout[index]) for dx, index in zip(k.all("X@GRAD"), indices)])
@@ -195,15 +199,19 @@ def lie_in(pieces, whole):
     return at == whole.ctypes.data + whole.nbytes
 
 
-@op("split", "X", "Out*", attrs={"num": 0, "sections": [], "axis": 0})
+@op("split", "X", "Out*", attrs={"num": 0, "sections": [], "axis": 0}, given="AxisTensor? SectionsTensorList*")
 class Split:
     """X cut along ``axis``: into ``num`` equal pieces, or into ``sections``, one of which may be -1."""
 
     def infer(k):
         """The sizes of the pieces."""
-        shape, axis = list(k.shape("X")), known_axis(k, "X")
+        shape, axis, dtype = list(k.shape("X")), known_axis(k, "X"), k.dtype("X")
+        if axis is None:
+            for i in range(k.count("Out")):
+                k.set("Out", [-1] * len(shape), dtype, (), i)
+            return
         for i, size in enumerate(sections_of(k, shape[axis])):
-            k.set("Out", [*shape[:axis], size, *shape[axis + 1:]], index=i, lod=() if axis == 0 else None)
+            k.set("Out", [*shape[:axis], size, *shape[axis + 1:]], dtype, () if axis == 0 else None, i)
 
     def run(k):
         x, axis = k["X"], known_axis(k, "X")
@@ -212,8 +220,7 @@ class Split:
 
     def grad(k):
         """The pieces' gradients put together again."""
-        dx = k["X@GRAD"]
-        axis = k.attr("axis", 0) % dx.ndim
+        dx, axis = k["X@GRAD"], known_axis(k, "X@GRAD")
         indices = cuts(axis, dx.ndim, sections_of(k, dx.shape[axis], k.count("Out@GRAD")))
         return copies(k.xp, [(dx[index], dout) for dout, index in zip(k.all("Out@GRAD"), indices)])
 
@@ -221,7 +228,9 @@ class Split:
 def sections_of(k, size, count=None):
     """The sizes of the pieces along the axis; -1 where only the run will tell."""
     count = count or k.count("Out")
-    sections = list(k.attr("sections", ()))
+    sections = given_numbers(k, "sections", "", "SectionsTensorList")
+    if are_unknown(k, "SectionsTensorList"):
+        return sections
     if not sections:
         if size >= 0 and size % count:
             k.fail(f"{size} cannot be split into {count} equal pieces")
@@ -231,7 +240,7 @@ def sections_of(k, size, count=None):
     if size >= 0 and -1 in sections:
         sections[sections.index(-1)] = size - sum(one for one in sections if one != -1)
     if size >= 0 and (sum(sections) != size or min(sections) < 0):
-        k.fail(f"sections {k.attr('sections')} do not add up to {size}")
+        k.fail(f"sections {sections} do not add up to {size}")
     return sections
 
 
@@ -290,6 +299,5 @@ class Unstack:
 
     def grad(k):
         """The slices' gradients put together again."""
-        dx = k["X@GRAD"]
-        axis = k.attr("axis", 0) % dx.ndim
+        dx, axis = k["X@GRAD"], known_axis(k, "X@GRAD")
         return copies(k.xp, [(dx[nth(axis, i)], dout) for i, dout in enumerate(k.all("Y@GRAD"))])

@@ -4,14 +4,15 @@ import numpy as np
 
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import as_dtype
-from fleet_mpi.program.ops.manipulation import given_shape, product
+from fleet_mpi.program.ops.manipulation import product
+from fleet_mpi.program.ops.variable_arguments import given_numbers
 
 SHAPE_VARIABLES = "ShapeTensor? ShapeTensorList*"
 
 
 def infer_filled(k):
     """Shape and element type are attributes (or the shape comes from variables)."""
-    k.set("Out", given_shape(k), as_dtype(k.attr("dtype", "float32")), lod=())
+    k.set("Out", given_numbers(k), as_dtype(k.attr("dtype", "float32")), lod=())
 
 
 def scalar(value, dtype):
@@ -34,14 +35,17 @@ def held(k, slot, values):
     return lambda: xp.copyto(out, source)
 
 
-@op("fill_constant", SHAPE_VARIABLES, attrs={"shape": [1], "value": 0.0, "dtype": "float32"}, constant=True)
+@op("fill_constant", f"{SHAPE_VARIABLES} ValueTensor?", attrs={"shape": [1], "value": 0.0, "dtype": "float32"},
+    constant=True)
 class FillConstant:
     """One value everywhere."""
 
     infer = infer_filled
 
     def run(k):
-        out = k["Out"]
+        out, held, xp = k["Out"], k["ValueTensor"], k.xp
+        if held is not None:
+            return lambda: xp.copyto(out, held.reshape(-1)[:1], casting="unsafe")
         value = scalar(k.attr("str_value") or k.attr("value"), out.dtype)
         return lambda: out.fill(value)
 

@@ -6,25 +6,22 @@ from fleet_mpi.arrays import to_host
 from fleet_mpi.kernels.reference import rows
 from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.program.graph.types import as_dtype
-from fleet_mpi.program.ops.manipulation import axis_of, given_shape, product
+from fleet_mpi.program.ops.manipulation import axis_of, product
+from fleet_mpi.program.ops.variable_arguments import are_unknown, given_number, given_numbers
 
 LIMITS = "StartsTensor? EndsTensor? StartsTensorList* EndsTensorList*"
+STRIDES = "StridesTensor? StridesTensorList*"
 
 
 def limits(k):
     """axes, starts, ends and strides of a slice; None where only the run will tell."""
     axes = k.attr("axes")
-    starts = given_shape(k, "starts", "StartsTensor", "StartsTensorList")
-    ends = given_shape(k, "ends", "EndsTensor", "EndsTensorList")
-    strides = given_shape(k, "strides", "StridesTensor", "StridesTensorList") or [1] * len(axes)
+    starts = given_numbers(k, "starts", "StartsTensor", "StartsTensorList")
+    ends = given_numbers(k, "ends", "EndsTensor", "EndsTensorList")
+    strides = given_numbers(k, "strides", "StridesTensor", "StridesTensorList") or [1] * len(axes)
     if not len(axes) == len(starts) == len(ends) == len(strides):
         k.fail(f"axes {axes}, starts {starts}, ends {ends} and strides {strides} must be equally long")
     return axes, starts, ends, strides
-
-
-def is_by_values(k):
-    """Whether start or end is a variable."""
-    return any(k.has(slot.rstrip("?*")) for slot in LIMITS.split())
 
 
 def slice_index(k, shape):
@@ -45,7 +42,7 @@ def _end(start, end, stride, k, shape, axis):
 def sliced_shape(k):
     """The sizes after slicing, and after dropping the dimensions in ``decrease_axis``."""
     shape = k.shape("Input")
-    unknown = is_by_values(k) and not k.concrete
+    unknown = are_unknown(k, f"{LIMITS} {STRIDES}")
     out = []
     for size, part in zip(shape, slice_index(k, shape)):
         whole = part == slice(None)
@@ -81,8 +78,8 @@ class Slice:
 
 
 LIMIT_ATTRS = {"axes": [], "starts": [], "ends": [], "infer_flags": [], "decrease_axis": []}
-op("slice", f"Input {LIMITS}", attrs=LIMIT_ATTRS)(Slice)
-op("strided_slice", f"Input {LIMITS} StridesTensor? StridesTensorList*", attrs={**LIMIT_ATTRS, "strides": []})(Slice)
+op("slice", "Input", attrs=LIMIT_ATTRS, given=LIMITS)(Slice)
+op("strided_slice", "Input", attrs={**LIMIT_ATTRS, "strides": []}, given=f"{LIMITS} {STRIDES}")(Slice)
 
 
 def refuse_outside(k, position, ids, height, what):
@@ -115,7 +112,7 @@ def scatter_call(k, table, ids, values, what, padding_idx=rows.NO_PADDING):
     return run
 
 
-@op("gather", "X Index", attrs={"axis": 0, "overwrite": True}, grad_reads="Index")
+@op("gather", "X Index", attrs={"axis": 0, "overwrite": True}, grad_reads="Index", given="Axis?")
 class Gather:
     """The slices of X along ``axis`` at the positions in Index."""
 
@@ -124,13 +121,15 @@ class Gather:
         shape, index = list(k.shape("X")), k.shape("Index")
         if len(index) > 1 and (len(index) > 2 or index[1] != 1):
             k.fail(f"expected Index of shape [n] or [n, 1], got {list(index)}")
-        axis = axis_of(k, k.attr("axis"), len(shape))
-        k.set("Out", shape[:axis] + [index[0]] + shape[axis + 1:], lod=())
+        if are_unknown(k, "Axis"):
+            return k.set("Out", [-1] * len(shape), k.dtype("X"), lod=())
+        axis = gather_axis(k, len(shape))
+        k.set("Out", shape[:axis] + [index[0]] + shape[axis + 1:], k.dtype("X"), lod=())
 
     def run(k):
         """Rows by the row kernel; other dimensions by a copy of the part."""
         x, index, out, xp = k["X"], k["Index"].reshape(-1), k["Out"], k.xp
-        axis = axis_of(k, k.attr("axis"), x.ndim)
+        axis = gather_axis(k, x.ndim)
         if axis == 0:
             return gather_call(k, x, index, out, f"variable {k.name('X')!r}")
         return lambda: xp.copyto(out, xp.take(x, index, axis=axis))
@@ -138,11 +137,16 @@ class Gather:
     def grad(k):
         """Each position's gradient is added to where it came from."""
         dx, dout, index, xp = k["X@GRAD"], k["Out@GRAD"], k["Index"].reshape(-1), k.xp
-        axis = k.attr("axis") % dx.ndim
+        axis = gather_axis(k, dx.ndim)
         if axis == 0:
             return scatter_call(k, dx, index, dout, "the gradient")
         where = (slice(None),) * axis + (index,)
         return lambda: (dx.fill(0), xp.add.at(dx, where, dout))
+
+
+def gather_axis(k, rank):
+    """The dimension along which slices are picked, an attribute or a variable."""
+    return axis_of(k, given_number(k, "axis", "Axis"), rank)
 
 
 @op("gather_nd", "X Index", grad_reads="X Index")
@@ -235,11 +239,13 @@ class OneHot:
             if shape[-1:] != [1]:
                 k.fail(f"expected X of shape [..., 1], got {shape}; one_hot_v2 takes any")
             shape.pop()
-        k.set("Out", shape + [k.attr("depth")], as_dtype(k.attr("dtype")))
+        depth = given_number(k, "depth", "depth_tensor")
+        k.set("Out", shape + [-1 if depth is None else depth], as_dtype(k.attr("dtype")))
 
     def run(k):
         """Compare with the numbers from 0 up."""
-        ids, out, xp, depth = k["X"].reshape(-1, 1), k["Out"], k.xp, k.attr("depth")
+        ids, out, xp = k["X"].reshape(-1, 1), k["Out"], k.xp
+        depth = out.shape[-1]
         numbers, table = xp.arange(depth, dtype=ids.dtype), out.reshape(-1, depth)
         if k.attr("allow_out_of_range"):
             return lambda: xp.equal(ids, numbers, out=table)
@@ -247,8 +253,8 @@ class OneHot:
         return lambda: (check(), xp.equal(ids, numbers, out=table))
 
 
-op("one_hot", "X", attrs=ONE_HOT)(OneHot)
-op("one_hot_v2", "X", attrs=ONE_HOT)(OneHot)
+op("one_hot", "X", attrs=ONE_HOT, given="depth_tensor?")(OneHot)
+op("one_hot_v2", "X", attrs=ONE_HOT, given="depth_tensor?")(OneHot)
 
 
 @op("shard_index", "X", attrs={"index_num": 1, "nshards": 1, "shard_id": 0, "ignore_value": -1})

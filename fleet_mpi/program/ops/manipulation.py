@@ -1,10 +1,13 @@
-"""Ops that give the same elements another shape or order: reshape, squeeze, flatten, transpose, reverse.
+"""Ops that give the same elements another shape or order: reshape, squeeze, flatten, transpose, reverse, roll.
 
-All but transpose and reverse are views where nobody else needs the memory. The forms ending in 2 also
+All but the last three are views where nobody else needs the memory. The forms ending in 2 also
 name an output ``XShape``, which holds no element: programs of the original show it.
 """
 
+import itertools
+
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.variable_arguments import are_unknown, given_numbers
 
 VIEW = {"view": {"Out": "X"}, "grad_view": {"X@GRAD": "Out@GRAD"}}
 
@@ -26,35 +29,19 @@ def product(sizes):
     return total
 
 
-def given_shape(k, attr="shape", whole="ShapeTensor", parts="ShapeTensorList"):
-    """A shape: an attribute, or the values of one variable, or of a list of one-number variables.
-
-    While building, -1 where only the run will tell.
-    """
-    if k.has(whole):
-        value = k.known(whole)
-        return [-1] * max(k.shape(whole)[0], 1) if value is None else [int(one) for one in value.reshape(-1)]
-    given = list(k.attr(attr, ()))
-    if not k.has(parts):
-        return given
-    values = [k.known(parts, i) for i in range(k.count(parts))]
-    fallback = given if len(given) == len(values) else [-1] * len(values)
-    return [int(value.reshape(-1)[0]) if value is not None else one for value, one in zip(values, fallback)]
-
-
 def set_with_xshape(k, shape):
     """``Out`` and, where it is named, ``XShape``: X's shape behind a 0, so that it holds nothing."""
     k.set("Out", shape, k.dtype("X"))
     k.set("XShape", (0,) + tuple(k.shape("X")), k.dtype("X"), lod=())
 
 
-def shape_op(name, inputs="X", attrs=None):
+def shape_op(name, inputs="X", attrs=None, given=""):
     """Decorator: enter ``name`` and ``name2`` for a class whose ``shape(k)`` is all that differs."""
     def enter(body):
         body.infer = lambda k: set_with_xshape(k, body.shape(k))
         body.run, body.grad = view_run, view_grad
-        op(name, inputs, "Out", attrs, **VIEW)(body)
-        return op(name + "2", inputs, "Out XShape?", attrs, **VIEW)(body)
+        op(name, inputs, "Out", attrs, given=given, **VIEW)(body)
+        return op(name + "2", inputs, "Out XShape?", attrs, given=given, **VIEW)(body)
     return enter
 
 
@@ -75,7 +62,7 @@ class Reshape:
     def shape(k):
         """``shape`` with 0 and -1 filled in."""
         by_values = k.has("Shape") or k.has("ShapeTensor")
-        return filled_in(k, k.shape("X"), given_shape(k, "shape", "Shape", "ShapeTensor"), by_values)
+        return filled_in(k, k.shape("X"), given_numbers(k, "shape", "Shape", "ShapeTensor"), by_values)
 
 
 def filled_in(k, old, wanted, by_values=False):
@@ -105,18 +92,22 @@ class Squeeze:
     def shape(k):
         """What is left."""
         shape = k.shape("X")
-        axes = {axis_of(k, axis, len(shape)) for axis in k.attr("axes")} or range(len(shape))
-        return [size for i, size in enumerate(shape) if not (i in axes and size == 1)]
+        axes = {axis_of(k, axis, len(shape)) for axis in k.attr("axes")}
+        # A size that is unknown while building is taken for 1 where the dimension is named, as in the original.
+        dropped = (1, -1) if axes and not k.concrete else (1,)
+        return [size for i, size in enumerate(shape) if not (i in (axes or range(len(shape))) and size in dropped)]
 
 
-@shape_op("unsqueeze", attrs={"axes": []})
+@shape_op("unsqueeze", attrs={"axes": []}, given="AxesTensor? AxesTensorList*")
 class Unsqueeze:
     """With dimensions of size 1 put in at ``axes``, one after the other."""
 
     def shape(k):
         """With ones."""
-        shape = list(k.shape("X"))
-        for axis in k.attr("axes"):
+        shape, axes = list(k.shape("X")), given_numbers(k, "axes", "AxesTensor", "AxesTensorList")
+        if are_unknown(k, "AxesTensor AxesTensorList"):
+            return [-1] * (len(shape) + len(axes))
+        for axis in axes:
             shape.insert(axis_of(k, axis, len(shape) + 1), 1)
         return shape
 
@@ -201,3 +192,41 @@ def flipped(k, x):
 
 op("reverse", "X", "Out", {"axis": [0]})(Reverse)
 op("flip", "X", "Out", {"axis": [0]})(Reverse)
+
+
+@op("roll", "X", attrs={"shifts": [], "axis": []})
+class Roll:
+    """Elements moved by ``shifts`` along ``axis``; those that leave come in again at the other end."""
+
+    def infer(k):
+        if len(k.attr("shifts")) != max(len(k.attr("axis")), 1):
+            k.fail(f"expected a shift for each axis, got {k.attr('shifts')} and {k.attr('axis')}")
+        k.set("Out", k.shape("X"), lod=())
+
+    def run(k):
+        return rolled(k, k["X"], k["Out"], 1)
+
+    def grad(k):
+        """The way back."""
+        return rolled(k, k["Out@GRAD"], k["X@GRAD"], -1)
+
+
+def rolled(k, source, target, sign):
+    """The call that copies the parts of an array to their places; without an axis, of the elements in a row."""
+    if not k.attr("axis"):
+        source, target = source.reshape(-1), target.reshape(-1)
+    shifts = [0] * source.ndim
+    for shift, axis in zip(k.attr("shifts"), k.attr("axis") or [0]):
+        shifts[axis_of(k, axis, source.ndim)] += sign * shift
+    sides = [turned_parts(shift % size if size else 0, size) for shift, size in zip(shifts, source.shape)]
+    pairs = [(target[tuple(new for new, _ in part)], source[tuple(old for _, old in part)])
+             for part in itertools.product(*sides)]
+    copyto = k.xp.copyto
+    return lambda: [copyto(new, old) for new, old in pairs]
+
+
+def turned_parts(shift, size):
+    """(where it goes, where it is) of the parts that a dimension falls into when it is turned."""
+    if shift == 0:
+        return [(slice(None), slice(None))]
+    return [(slice(shift, None), slice(0, size - shift)), (slice(0, shift), slice(size - shift, None))]

@@ -4,7 +4,8 @@ from fleet_mpi.kernels.reference import random, rows
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.drawing import drawn
 from fleet_mpi.program.ops.indexing import refuse_outside
-from fleet_mpi.program.ops.manipulation import axis_of, given_shape, product
+from fleet_mpi.program.ops.manipulation import axis_of, product
+from fleet_mpi.program.ops.variable_arguments import given_numbers
 
 
 def permuting(type, attrs):
@@ -261,19 +262,19 @@ class Crop:
 
 def offsets_of(k):
     """Where the part begins: zeros unless told; -1 where only the run will tell."""
-    given = given_shape(k, "offsets", "Offsets", "OffsetsTensor")
+    given = given_numbers(k, "offsets", "Offsets", "OffsetsTensor")
     return given or [0] * len(k.shape("X"))
 
 
 def wanted_of(k):
     """The sizes of the part: those of Y, or as told."""
-    return list(k.shape("Y")) if k.has("Y") else given_shape(k, "shape", "Shape", "ShapeTensor")
+    return list(k.shape("Y")) if k.has("Y") else given_numbers(k, "shape", "Shape", "ShapeTensor")
 
 
 def cropped(k, shape):
     """The index of the part; in the gradient too, whose op knows the forward's variables by name."""
     if "Offsets" in k.op.inputs or "OffsetsTensor" in k.op.inputs or k.attr("offsets"):
-        offsets = given_shape(k, "offsets", "Offsets", "OffsetsTensor")
+        offsets = given_numbers(k, "offsets", "Offsets", "OffsetsTensor")
     else:
         offsets = [0] * len(shape)
     return tuple(slice(start, start + size) for start, size in zip(offsets, shape))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fleet_mpi.program.graph.registry import op
-from fleet_mpi.program.ops.manipulation import given_shape
+from fleet_mpi.program.ops.variable_arguments import given_numbers
 
 
 @op("affine_grid", "Theta OutputShape?", "Output", attrs={"output_shape": [], "align_corners": True},
@@ -13,7 +13,7 @@ class AffineGrid:
 
     def infer(k):
         """[N, H, W, 2]."""
-        shape = given_shape(k, "output_shape", "OutputShape", "")
+        shape = given_numbers(k, "output_shape", "OutputShape", "")
         if tuple(k.shape("Theta")[1:]) != (2, 3) or not k.has("OutputShape") and len(shape) != 4:
             k.fail(f"expected Theta [N, 2, 3] and an output shape [N, C, H, W], got {list(k.shape('Theta'))}, {shape}")
         height, width = shape[2:4] if len(shape) == 4 else (-1, -1)
@@ -206,7 +206,7 @@ class Interpolation:
 def wanted_sizes(k, old):
     """The new size of each dimension; -1 where only the run will tell."""
     if k.has("SizeTensor") or k.has("OutSize"):
-        found = given_shape(k, "", "OutSize", "SizeTensor")
+        found = given_numbers(k, "", "OutSize", "SizeTensor")
         return found if len(found) == len(old) else [-1] * len(old)
     if k.has("Scale"):
         value = k.known("Scale")

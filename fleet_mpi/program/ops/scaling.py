@@ -97,30 +97,50 @@ class Cast:
         return functools.partial(k.xp.copyto, k["X@GRAD"], k["Out@GRAD"], casting="unsafe")
 
 
-@op("clip", "X", attrs={"min": None, "max": None}, grad_reads="X", inplace={"Out": "X"},
+@op("clip", "X", attrs={"min": None, "max": None}, grad_reads="X", given="Min? Max?", inplace={"Out": "X"},
     grad_inplace={"X@GRAD": "Out@GRAD"})
 class Clip:
     """X, but at least ``min`` and at most ``max``."""
 
     def infer(k):
-        if k.attr("min") is None or k.attr("max") is None or k.attr("min") > k.attr("max"):
+        if not has_variable_limits(k) and (
+                k.attr("min") is None or k.attr("max") is None or k.attr("min") > k.attr("max")):
             k.fail(f"expected min <= max, got min={k.attr('min')} and max={k.attr('max')}")
-        k.set("Out", k.shape("X"))
+        k.set("Out", k.shape("X"), k.dtype("X"))
 
     def run(k):
         """Two passes, block by block."""
+        if has_variable_limits(k):
+            x, out, xp, (low, high) = k["X"], k["Out"], k.xp, variable_limits(k)
+            return lambda: xp.minimum(xp.maximum(x, low()), high(), out)
         low, high = clip_limits(k)
         return f.bind(k, lambda x: f.clipped(x, low, high), [k["X"]], k["Out"])
 
     def grad(k):
         """Passes between the limits."""
+        if has_variable_limits(k):
+            x, dx, dout, xp, (low, high) = k["X"], k["X@GRAD"], k["Out@GRAD"], k.xp, variable_limits(k)
+            return lambda: xp.multiply(dout, (x > low()) & (x < high()), dx)
         low, high = clip_limits(k)
         return f.bind(k, lambda dout, x: dout * (x > low) * (x < high), [k["Out@GRAD"], k["X"]], k["X@GRAD"])
 
 
+def has_variable_limits(k):
+    """Whether a limit of ``clip`` is a variable."""
+    return k.has("Min") or k.has("Max")
+
+
+def variable_limits(k):
+    """Two functions that give the limits in X's element type, of which one at least may change from run to run."""
+    def limit(value, fixed):
+        return (lambda: fixed) if value is None else (lambda: value.astype(dtype))
+    dtype, (low, high) = k.dtype("X"), clip_limits(k)
+    return limit(k["Min"], low), limit(k["Max"], high)
+
+
 def clip_limits(k):
     """``min`` and ``max``; for whole numbers cut as C does, within what the type holds."""
-    limits, dtype = (k.attr("min"), k.attr("max")), np.dtype(k.dtype("X"))
+    limits, dtype = (k.attr("min", -np.inf), k.attr("max", np.inf)), np.dtype(k.dtype("X"))
     if dtype.kind not in "iu":
         return limits
     least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)

@@ -4,7 +4,8 @@ import numpy as np
 
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import as_dtype
-from fleet_mpi.program.ops.manipulation import axis_of, given_shape
+from fleet_mpi.program.ops.manipulation import axis_of
+from fleet_mpi.program.ops.variable_arguments import given_numbers
 
 
 class Extreme:
@@ -107,7 +108,7 @@ def infer_top(k, axis):
 
 def top_count(k):
     """``k``, an attribute or a variable."""
-    return given_shape(k, "none", "K", "none")[0] if k.has("K") else k.attr("k")
+    return given_numbers(k, "none", "K", "none")[0] if k.has("K") else k.attr("k")
 
 
 @op("top_k", "X K?", "Out Indices", attrs={"k": 1}, grad_reads="Indices")

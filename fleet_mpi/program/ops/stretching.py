@@ -1,7 +1,7 @@
 """Ops that repeat or surround a variable: expand, tile, expand_as, pad, pad2d."""
 
 from fleet_mpi.program.graph.registry import op
-from fleet_mpi.program.ops.manipulation import given_shape
+from fleet_mpi.program.ops.variable_arguments import are_unknown, given_numbers
 
 
 def times(k, shape, counts):
@@ -59,7 +59,7 @@ class Expand:
 
     def shape(k):
         """Sizes times repeats."""
-        counts = given_shape(k, "expand_times", "ExpandTimes", "expand_times_tensor")
+        counts = given_numbers(k, "expand_times", "ExpandTimes", "expand_times_tensor")
         if len(counts) != len(k.shape("X")):
             k.fail(f"expand_times {counts} needs one number for each dimension of X {list(k.shape('X'))}")
         return times(k, k.shape("X"), counts)
@@ -71,7 +71,7 @@ class Tile:
 
     def shape(k):
         """Sizes times repeats."""
-        counts = given_shape(k, "repeat_times", "RepeatTimes", "repeat_times_tensor")
+        counts = given_numbers(k, "repeat_times", "RepeatTimes", "repeat_times_tensor")
         rank = max(len(counts), len(k.shape("X")))
         return times(k, led(k.shape("X"), rank), led(counts, rank))
 
@@ -82,18 +82,22 @@ class ExpandV2:
 
     def shape(k):
         """``shape`` with -1 filled in."""
-        return stretched_to(k, given_shape(k, "shape", "Shape", "expand_shapes_tensor"))
+        wanted = given_numbers(k, "shape", "Shape", "expand_shapes_tensor")
+        return stretched_to(k, wanted, are_unknown(k, "Shape expand_shapes_tensor"))
 
 
-def stretched_to(k, wanted):
-    """``wanted`` with -1 replaced by X's sizes; every size of X must be 1 or the wanted one."""
+def stretched_to(k, wanted, unknown):
+    """``wanted`` with -1 replaced by X's sizes; every size of X must be 1 or the wanted one.
+
+    ``unknown``: -1 may also stand for a size that only the run will tell, which X has unless it has 1.
+    """
     if len(wanted) < len(k.shape("X")):
         k.fail(f"X {list(k.shape('X'))} has more dimensions than the shape {list(wanted)}")
     old = led(k.shape("X"), len(wanted))
     for size, want in zip(old, wanted):
         if want != size and -1 not in (size, want) and size != 1:
             k.fail(f"X {list(k.shape('X'))} cannot be stretched to {list(wanted)}: sizes must be equal or 1")
-    return [size if want == -1 else want for size, want in zip(old, wanted)]
+    return [want if want != -1 or unknown and size == 1 else size for size, want in zip(old, wanted)]
 
 
 @repeating("expand_as", "X target_tensor")
@@ -116,7 +120,7 @@ class ExpandAsV2:
 
     def shape(k):
         """The other's."""
-        return stretched_to(k, k.shape("Y") if k.has("Y") else k.attr("target_shape"))
+        return stretched_to(k, k.shape("Y") if k.has("Y") else k.attr("target_shape"), are_unknown(k, "Y"))
 
 
 def between(paddings, shape):
@@ -131,7 +135,7 @@ class Pad:
     def infer(k):
         if len(k.attr("paddings")) != 2 * len(k.shape("X")):
             k.fail(f"paddings {k.attr('paddings')} needs two numbers for each dimension of X {list(k.shape('X'))}")
-        set_with_lod(k, [size if size == -1 else size + sum(pair) for size, pair in zip(k.shape("X"), pairs(k))])
+        set_with_lod(k, padded(k.shape("X"), pairs(k)))
 
     def run(k):
         """Fill, then copy the middle."""
@@ -161,7 +165,8 @@ def pad_grad(k, paddings):
     return lambda: xp.copyto(dx, middle)
 
 
-@op("pad2d", "X", attrs={"paddings": [0, 0, 0, 0], "mode": "constant", "pad_value": 0.0, "data_format": "NCHW"})
+@op("pad2d", "X", attrs={"paddings": [0, 0, 0, 0], "mode": "constant", "pad_value": 0.0, "data_format": "NCHW"},
+    given="Paddings?")
 class Pad2d:
     """Images with a border: constant, reflected, or the edge repeated; paddings top, bottom, left, right."""
 
@@ -169,7 +174,7 @@ class Pad2d:
         if len(k.shape("X")) != 4 or k.attr("mode") not in ("constant", "reflect", "edge"):
             k.fail(f"expected X of 4 dimensions and mode constant, reflect or edge, got {list(k.shape('X'))}, "
                    f"{k.attr('mode')!r}")
-        set_with_lod(k, [size if size == -1 else size + sum(pair) for size, pair in zip(k.shape("X"), image_pairs(k))])
+        set_with_lod(k, padded(k.shape("X"), image_pairs(k)))
 
     def run(k):
         """Fill and copy, or gather rows and columns by number."""
@@ -190,9 +195,24 @@ class Pad2d:
 
 def image_pairs(k):
     """(before, after) for each of the four dimensions."""
-    top, bottom, left, right = k.attr("paddings")
+    top, bottom, left, right = given_paddings(k, 4)
     sides = [(top, bottom), (left, right)]
     return [(0, 0), (0, 0), *sides] if k.attr("data_format") == "NCHW" else [(0, 0), *sides, (0, 0)]
+
+
+def given_paddings(k, count):
+    """So many paddings, an attribute or a variable; None for each where only the run will tell."""
+    if are_unknown(k, "Paddings"):
+        return [None] * count
+    found = given_numbers(k, "paddings", "Paddings", "")
+    if len(found) != count:
+        k.fail(f"expected {count} paddings, got {found}")
+    return found
+
+
+def padded(shape, paddings):
+    """Sizes with paddings before and after; -1 where either is unknown."""
+    return [-1 if size == -1 or None in pair else size + sum(pair) for size, pair in zip(shape, paddings)]
 
 
 def border_index(k, shape):

@@ -28,11 +28,16 @@ CASES = [case(mode, paddings) for mode in MODES for paddings in ([1, 2, 1, 0, 0,
 CASES += [case(mode, [1, 1, 0, 1, 1, 0], (2, 3, 2, 2, 1), data_format="NDHWC") for mode in MODES]
 CASES += [case("constant", [1, 0, 0, 1, 1, 0], value=2.5), case("replicate", [5, 0, 0, 0, 0, 4])]
 
+CASES += [Case("pad3d", {"X": one.inputs["X"], "Paddings": np.array(one.attrs["paddings"], "int32")},
+               {"mode": one.attrs["mode"]}, {"Out": padded(one.inputs, one.attrs)["Out"]}, grads="X",
+               note=f"{one.attrs['mode']} by a variable") for one in CASES[:8:2]]
+
 test_forward, test_gradient, test_device = checks(CASES)
 
 
 @pytest.mark.parametrize("attrs, words", [({"mode": "mirror"}, "'mirror'"),
-                                          ({"mode": "reflect", "paddings": [2, 0, 0, 0, 0, 0]}, "at most 1")])
+                                          ({"mode": "reflect", "paddings": [2, 0, 0, 0, 0, 0]}, "at most 1"),
+                                          ({"paddings": [1, 1]}, "expected 6 paddings, got")])
 def test_borders_that_cannot_be_are_refused(attrs, words):
     value = static_data("value", [-1, 1, 2, 2, 2])
     with pytest.raises(ProgramError, match=words):

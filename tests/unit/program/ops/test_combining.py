@@ -57,6 +57,18 @@ CASES = [
          note="sections"),
     Case("split", {"X": x(2, 6)}, {"sections": [4, -1], "axis": 1, "sizes": [4, 2]}, cut, grads="X", note="-1"),
 ]
+PIECES, WHOLE, ONE = [x(2, 3), x(2, 1)], x(2, 6), np.array([1], "int32")
+THIRDS = [WHOLE[:, :1], WHOLE[:, 1:3], WHOLE[:, 3:]]
+CASES += [
+    Case("concat", {"X": PIECES, "AxisTensor": ONE}, {}, {"Out": np.concatenate(PIECES, 1)}, grads="X",
+         note="along a variable"),
+    Case("split", {"X": WHOLE, "AxisTensor": ONE}, {"num": 2}, {"Out": [WHOLE[:, :3], WHOLE[:, 3:]]}, grads="X",
+         note="along a variable"),
+    Case("split", {"X": WHOLE, "SectionsTensorList": [ONE, ONE + 1, ONE - 2]}, {"axis": 1, "sections": [-1, 2, -1]},
+         {"Out": THIRDS}, grads="X", note="sections by variables"),
+    Case("split", {"X": WHOLE, "SectionsTensorList": [ONE, ONE + 1, ONE + 2], "AxisTensor": ONE},
+         {"sections": [-1, -1, -1]}, {"Out": THIRDS}, grads="X", note="all by variables"),
+]
 for axis in (0, 1, -1):
     pieces = [x(2, 3), x(2, 3), x(2, 3)]
     whole = np.moveaxis(np.array(pieces), 0, axis)

@@ -25,6 +25,8 @@ CASES = [
     Case("fill_constant", {}, {"shape": [2], "value": 1.0, "dtype": "bool"}, {"Out": np.array([True, True])}),
     Case("fill_constant", {"ShapeTensor": np.array([2, 3], "int32")}, {"value": 2.0}, {"Out": np.full((2, 3), 2.0)}),
     Case("fill_constant", {"ShapeTensorList": [one(2), one(3)]}, {"shape": [-1, -1]}, {"Out": np.zeros((2, 3))}),
+    Case("fill_constant", {"ValueTensor": one(7)}, {"shape": [2], "dtype": "float32"}, {"Out": np.full(2, 7.0)},
+         note="by a variable"),
     Case("fill_constant_batch_size_like", {"Input": np.zeros((4, 2))}, {"shape": [-1, 3], "value": 1.0},
          {"Out": np.ones((4, 3))}),
     Case("fill_constant_batch_size_like", {"Input": np.zeros((4, 2))},

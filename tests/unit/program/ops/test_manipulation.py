@@ -84,6 +84,16 @@ for given, order in [((2, 3), [1, 0]), ((2, 3, 4), [0, 2, 1]), ((2, 3, 4, 2), [3
 for given, axes in [((2, 3), [0]), ((2, 3, 2), [-1, 0]), ((4,), [0])]:
     CASES += [Case(type, {"X": x(*given)}, {"axis": axes}, reversed_along, grads="X", note=f"{given}{axes}")
               for type in ("reverse", "flip")]
+for slots in ({"AxesTensor": np.array([0, 2], "int32")}, {"AxesTensorList": [np.array([0]), np.array([2])]}):
+    value = x(2, 3)
+    CASES.append(Case("unsqueeze2", {"X": value, **slots}, {"axes": [-1, -1] if len(slots) > 1 else []},
+                      {"Out": value[None, :, None]}, grads="X", note=f"by {' '.join(slots)}"))
+for given, shifts, axes in [((2, 3), [1], [0]), ((2, 3), [-4, 5], [1, 0]), ((4,), [0], [-1]), ((2, 3), [2], []),
+                            ((3, 2, 2), [1, 1], [0, 0])]:
+    value = x(*given)
+    CASES.append(Case("roll", {"X": value}, {"shifts": shifts, "axis": axes},
+                      {"Out": np.roll(value, shifts if axes else shifts[0], tuple(axes) if axes else None)},
+                      grads="X", note=f"{given}{shifts}{axes}"))
 
 test_forward, test_gradient, test_device = checks(CASES)
 

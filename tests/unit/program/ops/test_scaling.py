@@ -100,6 +100,14 @@ CASES += [Case("clip", {"X": np.array([-3, 0, 4, 9], kind)}, {"min": low, "max":
                note=f"{kind} {low} {high}")
           for kind in ("int32", "int64")
           for low, high, want in [(1.0, 5.7, [1, 1, 4, 5]), (-3e38, 3e38, [-3, 0, 4, 9])]]
+VALUES = np.array([[-0.9, 0.2], [0.7, 0.4]])
+CASES += [Case("clip", {"X": VALUES, **slots}, attrs, {"Out": np.clip(VALUES, low, high)}, grads="X",
+               note=f"by {' '.join(slots)}")
+          for slots, attrs, low, high in [
+              ({"Min": np.array([-0.5]), "Max": np.array([0.5])}, {}, -0.5, 0.5),
+              ({"Max": np.array([0.5])}, {"min": -0.3}, -0.3, 0.5), ({"Min": np.array([0.3])}, {}, 0.3, None)]]
+CASES += [Case("clip", {"X": np.array([1, 5, 9]), "Max": np.array([6.5])}, {"min": 2.0}, {"Out": np.array([2, 5, 6])},
+               note="whole numbers by a variable")]
 CASES += [case("norm", {"axis": axis, "epsilon": epsilon}, normalised, *shape)
           for shape, axis, epsilon in [((3,), 0, 1e-10), ((2, 3), 1, 0.5), ((2, 3, 2), 1, 1e-12), ((2, 3), -2, 1e-3)]]
 CASES += [case("p_norm", attrs, p_norm, *shape) for shape, attrs in [

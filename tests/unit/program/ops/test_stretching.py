@@ -78,6 +78,12 @@ for mode, pick in (("constant", constant(0.5)), ("edge", edge), ("reflect", refl
                                                   "pad_value": 0.5, "data_format": layout},
                           padded(value, pairs, pick), grads="X", note=mode + layout))
 
+for mode in ("constant", "reflect"):
+    value = x(1, 1, 3, 3)
+    CASES.append(Case("pad2d", {"X": value, "Paddings": np.array([1, 0, 2, 1], "int32")}, {"mode": mode},
+                      {"Out": np.pad(value, ((0, 0), (0, 0), (1, 0), (2, 1)), mode)}, grads="X",
+                      note=f"{mode} by a variable"))
+
 test_forward, test_gradient, test_device = checks(CASES)
 
 
