@@ -85,6 +85,7 @@ CLAIMS = {
     "gestures": ["parameters == 6", "last < first / 4", "accuracy > 0.9", "tree_last < tree_first / 2"],
     "lookahead": ["last < first / 10", "right > 0.95", "blind > 0.5", "weights == 3", "difference == 0",
                   "(words, most, parts, rows) == (4, 3, 2, 3)"],
+    "in_batch_negatives": ["last < first / 5", "right > 0.9", "(rows, width, refused) == (2, 2, 1)"],
     "covariance": ["abs(least_squares) < 1e-3", "last < first - 0.4", "error < 0.1", "(counted, middle) == (500, 3)",
                    "trace == 8", "kron == 36", "(chosen, crossed) == (5, 1)"],
     "learning_to_rank": ["pairs > 2000", "last < first / 2", "right > 0.85", "points == 2"],

@@ -9,10 +9,11 @@ import numbers
 
 from fleet_mpi import notices
 from fleet_mpi.errors import UsageError
+from fleet_mpi.program.build.variable_arguments import numbers_given
 from fleet_mpi.program.graph import unique_name
-from fleet_mpi.program.ops.elementwise import stretched
 from fleet_mpi.program.graph.types import as_dtype, is_float
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.ops.elementwise import stretched
 
 # Ends of slices that are left open; as large as the original's attributes can hold.
 FAR = 2 ** 31 - 1
@@ -86,13 +87,13 @@ def arithmetic(name, is_reversed):
         if not isinstance(other, Variable):
             return NotImplemented
         left, right = (other, self) if is_reversed else (self, other)
-        return combined(f"elementwise_{name}", *in_one_type(left, right, name))
+        return combined(f"elementwise_{name}", *in_one_type(left, right))
 
     def with_number(var, number):
-        if not is_float(var._dtype) and (name == "div" or not is_whole(number)):
+        if not is_float(var._dtype) and (name == "div" or isinstance(number, float)):
             var = astype(var, "float32")
         elif var._dtype.kind == "b":
-            var = astype(var, "float32" if isinstance(number, float) else "int64")
+            var = astype(var, "int64")
         direct = (NUMBER_ON_THE_LEFT if is_reversed else NUMBER_ON_THE_RIGHT).get(name)
         made = direct(var, number) if direct else None
         if made is None:
@@ -102,15 +103,11 @@ def arithmetic(name, is_reversed):
     return method
 
 
-def in_one_type(left, right, name):
-    """Both in the type of the left one; an integer beside a float becomes a float, and so do quotients."""
-    if name == "div" and not is_float(left._dtype) and not is_float(right._dtype):
-        left, right = astype(left, "float32"), astype(right, "float32")
+def in_one_type(left, right):
+    """Both in the type of the left one, as in the original; a truth value, though, becomes what stands beside it."""
     if left._dtype == right._dtype:
         return left, right
-    if is_float(right._dtype) and not is_float(left._dtype):
-        return astype(left, right._dtype), right
-    return left, astype(right, left._dtype)
+    return (astype(left, right._dtype), right) if left._dtype.kind == "b" else (left, astype(right, left._dtype))
 
 
 def combined(type, left, right):
@@ -132,7 +129,7 @@ def comparison(type):
             return compared(self, constant(self, number, self._dtype if fits else "float32"))
         if not isinstance(other, Variable) or is_equality and not can_be_compared(self, other):
             return NotImplemented
-        return compared(self, other, (self is other) == (type == "equal") if is_equality else None)
+        return compared(*in_one_type(self, other), (self is other) == (type == "equal") if is_equality else None)
 
     def compared(one, other, truth=None):
         made = combined(type, one, other)
@@ -215,28 +212,32 @@ def full_key(var, key):
 
 
 def limits(part):
-    """start, end and step of a slice in numbers."""
-    if any(isinstance(one, Variable) for one in (part.start, part.stop, part.step)):
-        raise UsageError("a slice cannot start or end at a variable: use layers.slice, whose starts and ends may be")
-    step = 1 if part.step is None else int(part.step)
-    open_start, open_end = (0, FAR) if step > 0 else (FAR, -FAR)
-    return (open_start if part.start is None else int(part.start),
-            open_end if part.stop is None else int(part.stop), step)
+    """start, end and step of a slice, numbers or variables; a step of unknown sign is taken for a positive one."""
+    step = 1 if part.step is None else part.step
+    open_start, open_end = (0, FAR) if isinstance(step, Variable) or step > 0 else (FAR, -FAR)
+    return open_start if part.start is None else part.start, open_end if part.stop is None else part.stop, step
 
 
 def sliced(var, slices, dropped):
     """The slice ops: first those with steps, then the others, which also drop dimensions."""
-    stepped = [one for one in slices if one[3] != 1]
-    plain = [one for one in slices if one[3] == 1]
+    stepped = [one for one in slices if isinstance(one[3], Variable) or one[3] != 1]
+    plain = [one for one in slices if not isinstance(one[3], Variable) and one[3] == 1]
     if stepped:
         axes, starts, ends, strides = map(list, zip(*stepped))
-        var = append(var, "strided_slice", {"Input": [var]},
-                     {"axes": axes, "starts": starts, "ends": ends, "strides": strides})
+        var = one_slice(var, "strided_slice", {"axes": axes}, starts=starts, ends=ends, strides=strides)
     if plain:
         axes, starts, ends, _ = map(list, zip(*plain))
-        var = append(var, "slice", {"Input": [var]},
-                     {"axes": axes, "starts": starts, "ends": ends, "decrease_axis": dropped})
+        var = one_slice(var, "slice", {"axes": axes, "decrease_axis": dropped}, starts=starts, ends=ends)
     return var
+
+
+def one_slice(var, type, attrs, **limits):
+    """One slice op, its limits numbers or variables."""
+    inputs = {"Input": [var]}
+    for name, given in limits.items():
+        more, attrs[name] = numbers_given(type, given, "", f"{name.capitalize()}TensorList")
+        inputs.update(more)
+    return append(var, type, inputs, attrs)
 
 
 def with_new_axes(var, keys):

@@ -22,7 +22,20 @@ ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operat
 def test_two_variables(use, kind):
     a, b = (A, B) if kind == "float" else (N, M)
     found = Arithmetic(a=a, b=b).run(lambda a, b: use(a, b))
-    np.testing.assert_allclose(found, use(a, b), rtol=1e-6)
+    want = np.trunc(a / b) if kind == "int" and use is operator.truediv else use(a, b)
+    assert found.dtype == a.dtype
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("expression, want", [
+    (lambda n, a: n * a, N * A.astype(int)), (lambda n, a: n - a, N - A.astype(int)),
+    (lambda n, a: a * n, A * N.astype("float32")), (lambda n, a: n > a, N > A.astype(int)),
+    (lambda n, a: a > n, A > N), (lambda n, a: n == a, N == A.astype(int)),
+    (lambda n, a: n.astype("int32") + n, (N + N).astype("int32")), (lambda n, a: (n > 2) * a, (N > 2) * A)])
+def test_the_right_variable_is_cast_to_the_type_of_the_left_one(expression, want):
+    found = Arithmetic(n=N, a=A).run(expression)
+    assert found.dtype == want.dtype
+    np.testing.assert_allclose(found, want, rtol=1e-6)
 
 
 @pytest.mark.parametrize("use", ARITHMETIC + [operator.pow], ids=lambda use: use.__name__)
@@ -48,7 +61,7 @@ def test_numbers_become_attributes_where_that_serves():
 
 
 @pytest.mark.parametrize("expression, want", [
-    (lambda n: n + 2, N + 2), (lambda n: 5 - n, 5 - N), (lambda n: n * 3.0, N * 3), (lambda n: n // 2, N // 2),
+    (lambda n: n + 2, N + 2), (lambda n: 5 - n, 5 - N), (lambda n: n * 3, N * 3), (lambda n: n // 2, N // 2),
     (lambda n: n ** 2, N ** 2), (lambda n: -n, -N), (lambda n: n + 2 ** 60, N + 2 ** 60)])
 def test_integers_stay_integers_beside_whole_numbers(expression, want):
     found = Arithmetic(n=N).run(expression)
@@ -58,9 +71,9 @@ def test_integers_stay_integers_beside_whole_numbers(expression, want):
 
 @pytest.mark.parametrize("expression, want", [
     (lambda n, a: n + 0.5, N + 0.5), (lambda n, a: n / 2, N / 2), (lambda n, a: 1 / (n * n + 1), 1 / (N * N + 1)),
-    (lambda n, a: n * a, N * A), (lambda n, a: a * n, N * A), (lambda n, a: (n > 2) * 1.5, (N > 2) * 1.5),
+    (lambda n, a: n * 3.0, N * 3), (lambda n, a: n // 2.0, N // 2), (lambda n, a: (n > 2) * 1.5, (N > 2) * 1.5),
     (lambda n, a: (n > 2) + 0.0, N > 2), (lambda n, a: n + np.inf, N + np.inf)])
-def test_integers_beside_fractions_become_floats(expression, want):
+def test_integers_beside_floats_become_floats(expression, want):
     found = Arithmetic(n=N, a=A).run(expression)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, want, rtol=1e-6)
@@ -175,6 +188,20 @@ def test_a_variable_of_positions_picks_rows():
     one = np.array([1])
     np.testing.assert_array_equal(Arithmetic(x=X, at=one).run(lambda x, at: x[at]), X[1])
     np.testing.assert_array_equal(Arithmetic(x=X, at=one).run(lambda x, at: x[0, :, at]), X[0, :, 1])
+
+
+@pytest.mark.parametrize("key", [lambda at: slice(0, at), lambda at: slice(at, None), lambda at: slice(None, None, at),
+                                 lambda at: (slice(None), slice(at - 1, at + 1)),
+                                 lambda at: (0, slice(None, at), slice(None, None, -1))])
+def test_a_slice_may_begin_end_and_step_at_variables(key):
+    made = Arithmetic(x=X, at=np.array([2]))
+    with program_guard(made.program, Program()):
+        part = made.vars["x"][key(made.vars["at"])]
+        grad, = gradients([part], [made.vars["x"]])
+    want = np.zeros_like(X)
+    want[key(2)] = 1
+    np.testing.assert_array_equal(made.fetch(part), X[key(2)])
+    np.testing.assert_array_equal(made.fetch(grad), want)
 
 
 def test_the_gradient_of_a_part_is_zero_elsewhere():
