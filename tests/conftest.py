@@ -15,6 +15,8 @@ from tests.unit.program.building import from_scratch
 os.environ.setdefault("FLEET_MPI_SEED", "20")
 # Tests start a thousand processes, which would compile the package's 400 files again each (0.5 s).
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# As a user's shell: nothing may hold only because output is not buffered.
+os.environ.pop("PYTHONUNBUFFERED", None)
 # No deadline: the machine is shared, and a kernel may be compiled in an example. The same examples at every run.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("suite")

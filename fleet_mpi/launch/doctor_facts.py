@@ -272,7 +272,7 @@ def slurm(environ):
 def _why_srun_cannot(plugin):
     """srun lists what lies in a folder; whether it loads shows when it is asked for. Nothing is started."""
     try:
-        said = _run(["srun", f"--mpi={plugin}", "--test-only", "-n", "1", "true"]).stdout
+        said = _run(["srun", f"--mpi={plugin}", "--test-only", "-n", "1", "true"]).stderr
     except (OSError, subprocess.TimeoutExpired):
         return ""
     if "Invalid MPI type" not in said:
@@ -281,17 +281,17 @@ def _why_srun_cannot(plugin):
 
 
 def ask(command):
-    """(what a command says on both its outputs, what went wrong)."""
+    """(what a command says on both its outputs, what went wrong: the last line of its errors)."""
     try:
         asked = _run(command)
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", str(error)
-    said = asked.stdout.strip()
-    return (said, "") if asked.returncode == 0 else ("",
-                                                     said.splitlines()[-1] if said else f"exit code {asked.returncode}")
+    if asked.returncode == 0:
+        return (asked.stdout + asked.stderr).strip(), ""
+    said = asked.stderr.strip() or asked.stdout.strip()
+    return "", said.splitlines()[-1] if said else f"exit code {asked.returncode}"
 
 
 def _run(command):
-    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True,
-                          errors="replace", timeout=ASKING_S)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                          timeout=ASKING_S)

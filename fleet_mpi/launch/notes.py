@@ -8,6 +8,7 @@ from pathlib import Path
 
 FOLDER = "FLEET_MPI_LAUNCH_DIR"  # the variable that names the folder
 BEGAN = "began"                  # a rank was started at all
+ENDED = "ended"                  # a rank has ended by itself, in whatever way: not by a signal of mpirun
 FIRST = "first_to_fail"          # the code that the first rank that failed ended with
 SPOKE = "first_to_speak"         # the sentence of the first rank that said why it fails
 VANISHED = "vanished"            # a sentence about a rank that did not end in order: the launcher says it if nobody has
@@ -35,6 +36,12 @@ def read_note(folder, name):
         return Path(folder, name).read_text()
     except OSError:
         return None
+
+
+def has_cut_short(folder):
+    """Whether a rank that has begun here, as far as its notes can be seen, did not come to an end of its own."""
+    began, ended = ({path.suffix for path in Path(folder).glob(f"{name}.*")} for name in (BEGAN, ENDED))
+    return bool(began - ended)
 
 
 def first_code(folder):

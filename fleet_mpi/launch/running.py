@@ -13,7 +13,7 @@ from fleet_mpi import errors
 from fleet_mpi.launch import leftovers
 from fleet_mpi.launch.boxes import Boxes
 from fleet_mpi.launch.keeper import PATIENCE_S, Keeper, follow_parent
-from fleet_mpi.launch.notes import BEGAN, SPOKE, VANISHED, first_code, read_note
+from fleet_mpi.launch.notes import BEGAN, SPOKE, VANISHED, first_code, has_cut_short, read_note
 from fleet_mpi.launch.rank_output import LAST_LINES, PREEMPTED, failing, log_name
 from fleet_mpi.launch.watched import PEER_LOST
 
@@ -58,8 +58,10 @@ def run(command, environ, folder=None):
         boxes, named = _said(relays)
         if code and not asked and not named and folder and read_note(folder, BEGAN) is not None:
             _await_watcher(folder)
-        # MPICH's mpirun now and then takes the code of a rank that left with 0 for that of the job.
-        return Ending(code or int(_BAD in boxes), asked[0] if asked else None, boxes, named)
+        # MPICH's mpirun now and then takes the code of a rank that left with 0 for that of the job, and not always says
+        # that it has killed the others.
+        failed = _BAD in boxes or bool(folder) and has_cut_short(folder)
+        return Ending(code or int(failed), asked[0] if asked else None, boxes, named)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

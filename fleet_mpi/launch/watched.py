@@ -22,7 +22,7 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from fleet_mpi.launch import leftovers
-from fleet_mpi.launch.notes import BEGAN, FIRST, FOLDER, VANISHED, leave_note
+from fleet_mpi.launch.notes import BEGAN, ENDED, FIRST, FOLDER, VANISHED, leave_note
 from fleet_mpi.launch.rank_output import LOGS, PREEMPTED, Output, say
 from fleet_mpi.launch.rank_roles import inherited, rank, rank_variables, role_of
 
@@ -59,7 +59,10 @@ def main(command):
         signal.signal(number, pass_on)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     code = os.waitstatus_to_exitcode(_follow(child, watched.readers()))
-    return 128 - code if -code in passed_on else watched.ended(code)
+    if -code in passed_on:
+        return 128 - code
+    leave_note(os.environ.get(FOLDER), ENDED, "", rank())
+    return watched.ended(code)
 
 
 def _become(command, parent, watched):

@@ -76,6 +76,20 @@ def test_mpirun_is_heard_where_nothing_else_tells_the_cause(ending, vanished, sa
     assert cause(ending, tmp_path) == said
 
 
+@pytest.mark.parametrize("ended, code", (((0, 1, 2), 0), ((1,), 1), ((), 1)))
+def test_a_mpirun_that_ends_with_0_though_it_has_killed_ranks_is_not_believed(ended, code, tmp_path):
+    """Seen of MPICH's, once in five runs of this suite, when a rank left with 0 in the middle of the job."""
+    for rank in range(3):
+        notes.leave_note(tmp_path, notes.BEGAN, "", rank)
+    for rank in ended:
+        notes.leave_note(tmp_path, notes.ENDED, "", rank)
+    notes.leave_note(tmp_path, notes.VANISHED, "rank 1 vanished", 1)
+    ending = run(["true"], dict(os.environ), tmp_path)
+    assert ending.code == code
+    assert exit_code(ending.code, None, tmp_path) == (4 if code else 0)
+    assert cause(ending, tmp_path) == ("rank 1 vanished\n" if code else "")
+
+
 def test_a_rank_that_vanished_is_a_lost_peer(tmp_path):
     (tmp_path / notes.VANISHED).write_text("rank 1 vanished")
     assert [exit_code(code, None, tmp_path) for code in (1, 9, 0)] == [4, 4, 0]
@@ -109,7 +123,7 @@ def test_a_job_ends_with_a_launcher_that_is_killed(stubborn, tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child's life to its parent's")
 def test_mpirun_can_say_much_and_clean_up_when_its_launcher_is_killed(tmp_path):
     (tmp_path / "notes").mkdir()
-    cleans = ("import os, signal; signal.signal(signal.SIGTERM, lambda *_: (print('x' * 200000, flush=True), "
+    cleans = ("import os, signal; signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'x' * 200000), "
               f"open({str(tmp_path / 'clean')!r}, 'w').close(), os._exit(0))); ")
     launcher = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "notes"), cleans], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)

@@ -21,7 +21,7 @@ def note(folder):
 def test_an_end_in_order_leaves_no_note(start, tmp_path):
     process = start("print('done')")
     assert process.communicate(timeout=30) == ("done\n", "")
-    assert process.returncode == 0 and note(tmp_path) is None
+    assert process.returncode == 0 and note(tmp_path) is None and not notes.has_cut_short(tmp_path)
 
 
 def test_an_exit_code_is_passed_on_and_noted(start, tmp_path):
@@ -48,12 +48,12 @@ def test_a_signal_from_mpirun_is_passed_on_and_is_no_failure(start, tmp_path):
     assert process.stdout.readline() == "up\n"
     process.send_signal(signal.SIGTERM)
     assert process.communicate(timeout=30) == ("", "")
-    assert process.returncode == 143 and note(tmp_path) is None
+    assert process.returncode == 143 and note(tmp_path) is None and notes.has_cut_short(tmp_path)
 
 
 def test_a_rank_may_act_on_a_signal_and_go_on(start, tmp_path):
-    process = start("import signal, sys, time\n"
-                    "signal.signal(signal.SIGUSR1, lambda *_: (print('saved', flush=True), sys.exit(0)))\n"
+    process = start("import os, signal, sys, time\n"
+                    "signal.signal(signal.SIGUSR1, lambda *_: (os.write(1, b'saved\\n'), sys.exit(0)))\n"
                     "print('up', flush=True); time.sleep(60)")
     assert process.stdout.readline() == "up\n"
     process.send_signal(signal.SIGUSR1)
