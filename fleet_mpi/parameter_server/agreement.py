@@ -12,7 +12,7 @@ _BEFORE = 20       # of them before the first that differs
 _MOST = 3          # differences in a sentence
 
 
-def compact(fingerprint):
+def compact(fingerprint: dict) -> dict:
     """The fingerprint with values that are too long to be sent replaced by what tells them apart."""
     return {what: _compacted(value) for what, value in fingerprint.items()}
 
@@ -24,7 +24,8 @@ def _compacted(value):
     return f"{len(value)} entries with digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def difference(worker, server, named=("the worker", "the server")):
+def difference(worker: dict | None, server: dict | None,
+               named: tuple[str, str] = ("the worker", "the server")) -> str:
     """The first differences of a worker's and a server's fingerprint as a text; empty where there is none.
 
     ``named`` is how the two are called there.

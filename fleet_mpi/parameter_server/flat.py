@@ -8,7 +8,8 @@ those need not be copied.
 """
 
 import bisect
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,22 +21,23 @@ from fleet_mpi.wire import protocol
 class FlatLayout:
     """The place of every variable in a worker's flat arrays; ``variables`` have name, shape and dtype."""
 
-    def __init__(self, variables):
+    def __init__(self, variables: Sequence[Any]) -> None:
         self.variables = {variable.name: variable for variable in variables}
-        self.starts, self.nbytes = {}, 0
+        self.starts: dict[str, int] = {}
+        self.nbytes = 0
         for variable in variables:
             self.starts[variable.name] = self.nbytes
             self.nbytes += aligned(_bytes_of(variable))
         self.ranges = _joined_ranges((self.starts[variable.name], _bytes_of(variable), np.dtype(variable.dtype))
                                      for variable in variables)
 
-    def new_array(self):
+    def new_array(self) -> np.ndarray:
         """A flat array of zeros."""
         flat = arrays.empty(self.nbytes, np.uint8)
         flat[...] = 0
         return flat
 
-    def views(self, flat):
+    def views(self, flat: np.ndarray) -> dict[str, np.ndarray]:
         """{name: the variable's array} over a flat array."""
         return {name: flat[start:start + _bytes_of(self.variables[name])]
                 .view(self.variables[name].dtype).reshape(self.variables[name].shape)
@@ -55,15 +57,15 @@ class Piece(NamedTuple):
 
     start: int
     stop: int
-    runs: tuple
+    runs: tuple[Run, ...]
 
-    def in_place(self, flat):
+    def in_place(self, flat: np.ndarray) -> np.ndarray | None:
         """The piece as a part of the flat array, or None where it must be gathered."""
         if len(self.runs) != 1 or self.runs[0].nbytes != self.stop - self.start:
             return None
         return flat[self.runs[0].flat:self.runs[0].flat + self.runs[0].nbytes]
 
-    def gather(self, flat, staging):
+    def gather(self, flat: np.ndarray, staging: np.ndarray) -> None:
         """Copy from the flat array to ``staging``, which holds this piece."""
         end = 0
         for run in self.runs:
@@ -74,7 +76,7 @@ class Piece(NamedTuple):
             end = start + run.nbytes
             staging[start:end] = flat[run.flat:run.flat + run.nbytes]
 
-    def scatter(self, staging, flat):
+    def scatter(self, staging: np.ndarray, flat: np.ndarray) -> None:
         """Copy back to the flat array."""
         for run in self.runs:
             start = run.image - self.start
@@ -84,9 +86,10 @@ class Piece(NamedTuple):
 class ServerImage:
     """What one server has of the flat array: its shards with their places, and the pieces it travels in."""
 
-    def __init__(self, layout, shards):
-        self.shards, self.starts, self.nbytes = tuple(shards), [], 0
-        runs = []
+    def __init__(self, layout: FlatLayout, shards: Iterable[Any]) -> None:
+        self.shards, self.nbytes = tuple(shards), 0
+        self.starts: list[int] = []
+        runs: list[Run] = []
         for shard in self.shards:
             variable = layout.variables[shard.variable]
             itemsize = np.dtype(variable.dtype).itemsize
@@ -98,18 +101,18 @@ class ServerImage:
         self.pieces = _cut_into_pieces(runs, self.nbytes)
         self.ranges = [self.typed_ranges(piece.start, piece.stop) for piece in self.pieces]
 
-    def view(self, image, index):
+    def view(self, image: np.ndarray, index: int) -> np.ndarray:
         """The array of shard ``index`` within an image of bytes."""
         shard, dtype = self.shards[index], self.dtypes[index]
         start = self.starts[index]
         return image[start:start + shard.size * dtype.itemsize].view(dtype).reshape(shard.shape)
 
-    def typed_ranges(self, start, stop):
+    def typed_ranges(self, start: int, stop: int) -> list[tuple[int, int, np.dtype]]:
         """(start, stop, dtype) of the ranges of equal type within some bytes of the image."""
         return _joined_ranges((begin, end - begin, self.dtypes[index])
                               for index, begin, end in self.within(start, stop))
 
-    def within(self, start, stop):
+    def within(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """(shard's index, start, stop) of what some bytes of the image have of each shard."""
         for index in range(max(0, bisect.bisect_right(self.starts, start) - 1), len(self.starts)):
             begin = self.starts[index]
@@ -122,7 +125,7 @@ class ServerImage:
 
 def _joined_ranges(parts):
     """(start, stop, dtype) of (start, length, dtype): neighbours of one type, with the gap between them, become one."""
-    found = []
+    found: list[tuple[int, int, np.dtype]] = []
     for start, nbytes, dtype in parts:
         stop = start + nbytes
         if found and found[-1][2] == dtype and aligned(found[-1][1]) == start:
@@ -150,7 +153,8 @@ def _append_run(runs, run):
 def _cut_into_pieces(runs, nbytes):
     if nbytes <= protocol.PIECE:
         return [Piece(0, nbytes, tuple(runs))] if nbytes else []
-    pieces, short = [], []
+    pieces: list[Piece] = []
+    short: list[Run] = []
     for run in runs:
         if run.nbytes >= protocol.LONG_RUN:
             _close(pieces, short)

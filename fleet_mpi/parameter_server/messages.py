@@ -7,6 +7,8 @@ image follows in its own pieces and the rows in cuts of ``protocol.LARGEST``.
 
 import json
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -16,37 +18,40 @@ from fleet_mpi.errors import CheckpointDamaged, Diverged, EnvironmentProblem, Fl
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
+Bytes: TypeAlias = bytes | bytearray | np.ndarray
+Key: TypeAlias = tuple[str | int, ...]   # of an array that a server keeps
+
 _BY_CODE = {kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, PeerLost, Stalled, CheckpointDamaged,
                                               Diverged, FleetError)}
 _LONGEST_ERROR = 4000
 # The keys of named arrays: their first word, and what follows it.
-_KEYS = {"param": [str, int], "state": [str, int, str], "rate": [str], "counter": [str]}
+_KEYS: dict[Any, list] = {"param": [str, int], "state": [str, int, str], "rate": [str], "counter": [str]}
 _DTYPES = [np.dtype(name).str for name in ("bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32",
                                            "float64")]
 _MOST_AXES = 32
 
 
-def prefix_bytes(rates, tables):
+def prefix_bytes(rates: int, tables: int) -> int:
     """The length of a push's prefix for so many rates and row tables."""
     return aligned(8 * (rates + tables))
 
 
-def inbox_bytes(rates, tables):
+def inbox_bytes(rates: int, tables: int) -> int:
     """How long a message without a body can be."""
     return HEADER_BYTES + prefix_bytes(rates, tables) + protocol.PIECE
 
 
-def is_inline(image_bytes, row_bytes=0):
+def is_inline(image_bytes: int, row_bytes: int = 0) -> bool:
     """Whether gradients of so many bytes go in one message."""
     return image_bytes + row_bytes <= protocol.PIECE
 
 
-def split_prefix(inline, rates, tables):
+def split_prefix(inline: np.ndarray, rates: int, tables: int) -> tuple[np.ndarray, np.ndarray]:
     """(rates as float64, rows per table as int64) of a push."""
     return inline[:8 * rates].view(np.float64), inline[8 * rates:8 * (rates + tables)].view(np.int64)
 
 
-def read_prefix(inline, rates, tables, source):
+def read_prefix(inline: np.ndarray, rates: int, tables: int, source: str) -> tuple[np.ndarray, np.ndarray]:
     """``split_prefix`` of a push that came over the wire."""
     if len(inline) < prefix_bytes(rates, tables):
         raise PeerLost(f"{source} sent a push of {len(inline)} bytes; one has {prefix_bytes(rates, tables)} before its "
@@ -57,7 +62,7 @@ def read_prefix(inline, rates, tables, source):
     return found
 
 
-def check_length(header, prefix, size, what):
+def check_length(header: Header, prefix: int, size: int, what: str) -> None:
     """Refuse a request that has other bytes than its prefix and ``size``; ``what`` says who did what."""
     expected = (prefix + size, 0) if is_inline(size) else (prefix, size)
     if (header.inline, header.body) != expected:
@@ -65,12 +70,12 @@ def check_length(header, prefix, size, what):
                        f"run the same program?")
 
 
-def rows_bytes(count, width, dtype):
+def rows_bytes(count: int, width: int, dtype: Any) -> int:
     """The bytes of so many rows with their ids."""
     return aligned(8 * count) + aligned(count * width * np.dtype(dtype).itemsize)
 
 
-def message(header, inline=b""):
+def message(header: Header, inline: Bytes = b"") -> np.ndarray:
     """One message as an array: the header, then bytes or a uint8 array."""
     inline = np.frombuffer(inline, np.uint8) if isinstance(inline, (bytes, bytearray)) else inline
     made = arrays.empty(HEADER_BYTES + len(inline), np.uint8)
@@ -79,7 +84,7 @@ def message(header, inline=b""):
     return made
 
 
-def room_for(nbytes, source):
+def room_for(nbytes: int, source: str) -> np.ndarray:
     """An array for a body that was announced."""
     try:
         return arrays.empty(nbytes, np.uint8)
@@ -87,12 +92,12 @@ def room_for(nbytes, source):
         raise PeerLost(f"{source} announces {nbytes} bytes, more than there is memory for") from None
 
 
-def encode(value):
+def encode(value: Any) -> bytes:
     """A value of numbers, texts, lists and dictionaries as bytes."""
     return json.dumps(value, sort_keys=True).encode()
 
 
-def decode(inline, source):
+def decode(inline: Bytes, source: str) -> Any:
     """The value back; PeerLost where the bytes are damaged."""
     try:
         return json.loads(bytes(inline))
@@ -100,13 +105,13 @@ def decode(inline, source):
         raise PeerLost(f"{source} sent a description that cannot be read: {bytes(inline[:40])!r}...") from None
 
 
-def error_message(sender, error):
+def error_message(sender: int, error: BaseException) -> np.ndarray:
     """The message that makes the receiver raise this error."""
     text = encode([getattr(error, "exit_code", 1), str(error)[:_LONGEST_ERROR]])
     return message(Header(Kind.ERROR, sender), text)
 
 
-def raise_error(inline, source):
+def raise_error(inline: Bytes, source: str) -> NoReturn:
     """Raise what an ERROR message holds."""
     told = decode(inline, source)
     if not isinstance(told, list) or [type(part) for part in told] != [int, str]:
@@ -117,18 +122,18 @@ def raise_error(inline, source):
     raise error
 
 
-def manifest(named):
+def manifest(named: Mapping[Key, np.ndarray]) -> tuple[bytes, list[np.ndarray]]:
     """(description, arrays) of {key: array}, where a key is a tuple of texts and numbers."""
-    described = [[list(key), array.dtype.str, list(array.shape)] for key, array in named.items()]
-    return encode(described), [np.ascontiguousarray(array) for array in named.values()]
+    listed = [[list(key), array.dtype.str, list(array.shape)] for key, array in named.items()]
+    return encode(listed), [np.ascontiguousarray(array) for array in named.values()]
 
 
-def described(inline, source):
+def described(inline: Bytes, source: str) -> list[tuple[Key, np.dtype, tuple[int, ...]]]:
     """[(key, dtype, shape)] of the arrays that a message describes; refuses a damaged description."""
     return list(_checked(decode(inline, source), source))
 
 
-def described_one(inline, source):
+def described_one(inline: Bytes, source: str) -> tuple[Key, np.dtype, tuple[int, ...]]:
     """(key, dtype, shape) from the description of one array."""
     found = described(inline, source)
     if len(found) != 1:
@@ -136,14 +141,15 @@ def described_one(inline, source):
     return found[0]
 
 
-def new_array(dtype, shape, source):
+def new_array(dtype: np.dtype, shape: tuple[int, ...], source: str) -> np.ndarray:
     """An array for values that were described."""
     return room_for(math.prod(shape) * dtype.itemsize, source).view(dtype).reshape(shape)
 
 
-def encoded_lists(keys, longest):
+def encoded_lists(keys: Iterable[Key], longest: int) -> Iterator[bytes]:
     """Yield the encoded lists of keys, in order, each of at most ``longest`` bytes, or of one key."""
-    named, size = [], 2
+    named: list[list] = []
+    size = 2
     for key in keys:
         length = len(encode(list(key))) + 2   # with a comma and a space
         if named and size + length > longest:
@@ -155,7 +161,7 @@ def encoded_lists(keys, longest):
         yield encode(named)
 
 
-def keys_of(inline, source):
+def keys_of(inline: Bytes, source: str) -> list[Key]:
     """The keys of an encoded list; PeerLost if one is none."""
     named = decode(inline, source)
     if not isinstance(named, list):
@@ -163,7 +169,7 @@ def keys_of(inline, source):
     return [key_of(one, source) for one in named]
 
 
-def key_of(value, source):
+def key_of(value: Any, source: str) -> Key:
     """A key as it was before it was encoded; PeerLost if it is none."""
     if not isinstance(value, list) or not value or not all(type(part) in (str, int) for part in value):
         raise PeerLost(f"{source} named an array {value!r:.60}; expected a list of texts and numbers")
@@ -186,7 +192,7 @@ def _checked(described, source):
         yield key_of(one[0], source), np.dtype(one[1]), tuple(one[2])
 
 
-def joined(parts):
+def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Arrays one after the other as bytes, each on a cache line."""
     body = arrays.empty(sum(aligned(part.nbytes) for part in parts), np.uint8)
     start = 0

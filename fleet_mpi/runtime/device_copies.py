@@ -6,22 +6,27 @@ parameters to the device, in place: compiled plans go on. Where all arrays are o
 scopes by what they hold only.
 """
 
+from typing import Any
+
+import numpy as np
+
 from fleet_mpi import arrays
 
 
 class DeviceCopies:
     """Variables of a scope, each with its view of a flat array (``views``), and those of them that lie on a device."""
 
-    def __init__(self, scope, views):
+    def __init__(self, scope: Any, views: dict[str, np.ndarray]) -> None:
         self.scope, self.views = scope, views
-        self._version, self._moved = None, []
+        self._version: int | None = None
+        self._moved: list = []
 
-    def gather(self):
+    def gather(self) -> None:
         """Let the views have what is on the device; returns when it is there."""
         for view, array in self.moved():
             view[...] = arrays.to_host(array)
 
-    def spread(self):
+    def spread(self) -> None:
         """Let the device have what is in the views."""
         for view, array in self.moved():
             array[...] = arrays.to_module(view, arrays.module_of(array))
@@ -35,7 +40,7 @@ class DeviceCopies:
         return self._moved
 
 
-def rows_on_host(rows):
+def rows_on_host(rows: arrays.Rows) -> arrays.Rows:
     """Rows as numpy computes with them: themselves, or copies from the device."""
     if arrays.is_host(rows.values):
         return rows
