@@ -40,6 +40,9 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--depends-on-mpi"):
         config.hook.pytest_deselected(items=[item for item in items if not _lies_in(OF_MPI, item.path)])
         items[:] = [item for item in items if _lies_in(OF_MPI, item.path)]
+    for item in items:
+        if _lies_in(set(STARTING_JOBS), item.path):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: [folder in item.path.parents for folder in reversed(STARTING_JOBS)])
 
 

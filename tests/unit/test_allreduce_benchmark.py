@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks import allreduce, allreduce_ranks, push_pull
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("benchmark", [allreduce, push_pull])
 def test_one_size_is_one_line_of_json(benchmark, capsys):

@@ -8,6 +8,8 @@ import pytest
 from benchmarks import engine, floors, inputs, op_times, ours, placing
 from benchmarks.rounds import Outcome, different_losses
 
+pytestmark = pytest.mark.slow
+
 HAS_PEER = importlib.util.find_spec("torch") is not None
 
 

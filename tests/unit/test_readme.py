@@ -34,6 +34,7 @@ def test_code_runs(code, tmp_path):
     assert float(result.stdout.split()[-1]) < 0.01, result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_run(command, tmp_path):
     words = shlex.split(command)

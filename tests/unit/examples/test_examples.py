@@ -11,6 +11,8 @@ from fleet_mpi import fluid, settings
 from fleet_mpi.errors import UnknownName, UsageError
 from fleet_mpi.examples import fit_a_line, recognize_digits, resnet, training, wide_and_deep, word2vec
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def seeded():

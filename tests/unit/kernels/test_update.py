@@ -141,6 +141,7 @@ def join(nodes):
     return total(20, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 20_000), st.lists(st.integers(0, 20_000), max_size=6), st.integers(0, 9))
 def test_the_tree_of_squares_does_not_depend_on_the_cut(size, cuts, seed):

@@ -8,6 +8,8 @@ import pytest
 from fleet_mpi.launch import doctor_listening
 from fleet_mpi.launch.doctor_listening import Heard, listening
 
+pytestmark = pytest.mark.slow
+
 WHO = """echo '{"facts": {"pid": '$$'}}'; """
 MEETS = """echo '{"step": "starting MPI"}'; """
 

@@ -191,6 +191,7 @@ def same(some, other, bits=True):
             np.testing.assert_array_equal(value, other[name], err_msg=name)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(steps, small, batches, st.data())
 def test_a_program_gives_the_same_bits_however_it_is_run(chain, optimizer, batches, draw):
