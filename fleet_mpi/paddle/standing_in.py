@@ -88,8 +88,10 @@ ELSEWHERE = {
     "imperative": "fleet_mpi.fluid.dygraph",
     "plot": "fleet_mpi.paddle.utils.plot",
     **{name: "fleet_mpi.paddle.eager_modules" for name in (
-        "amp", "autograd", "callbacks", "hapi.callbacks", "hapi.model", "hapi", "hub", "incubate.hapi", "inference",
-        "onnx")},
+        "amp", "autograd", "hub", "inference", "onnx")},
+    "callbacks": "fleet_mpi.paddle.hapi.callbacks",
+    "hapi.progressbar": "fleet_mpi.paddle.hapi.progress",
+    "incubate.hapi": "fleet_mpi.paddle.hapi",
     "reader.decorator": "fleet_mpi.paddle.reader",
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
     **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},
