@@ -72,8 +72,8 @@ __getattr__ = _missing_name("paddle", globals(), {
         "device", "framework", "hapi", "incubate", "jit", "sysconfig", "text", "version")},
     "Model": "fleet_mpi.paddle.hapi.model", "summary": "fleet_mpi.paddle.hapi.model_summary:summary",
     "callbacks": "fleet_mpi.paddle.hapi.callbacks",
-    **{name: "fleet_mpi.paddle.eager_modules:_module" for name in (
-        "amp", "autograd", "hub", "inference", "onnx")}}, {
+    **{name: f"fleet_mpi.fluid.refused_modules:{name}" for name in (
+        "amp", "autograd", "complex", "hub", "inference", "onnx")}}, {
     **dict.fromkeys(("DataParallel", "grad", "flops"),
                     "there is no eager mode; build a program and run it with an Executor"),
     **dict.fromkeys(("real", "imag"), "complex numbers are not built; keep the two parts in variables of their own")})

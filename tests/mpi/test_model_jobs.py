@@ -61,8 +61,8 @@ def test_two_ranks_train_one_model(tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "files").mkdir()
     for way in ("init", "none"):
-        ended = run_job(2, [tmp_path / "train.py", tmp_path / "files", way], cwd=tmp_path, env={"FLEET_MPI_THREADS": "1"},
-                        timeout=240)
+        ended = run_job(2, [tmp_path / "train.py", tmp_path / "files", way], cwd=tmp_path,
+                        env={"FLEET_MPI_THREADS": "1"}, timeout=240)
         assert ended.code == 0, ended.story()
         shas = [re.search(r"sha (\w+)", rank.out)[1] for rank in ended.ranks]
         assert shas[0] == shas[1] and "Epoch 3/3" in ended.ranks[0].out and "Epoch" not in ended.ranks[1].out

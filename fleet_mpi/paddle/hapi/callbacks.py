@@ -118,7 +118,7 @@ class _Watch(Callback):
 
 
 class EarlyStopping(_Watch):
-    """Ends the training after ``patience`` evaluations in a row that were no better; keeps the best as ``best_model``."""
+    """Ends the training after ``patience`` evaluations that were no better; keeps the best as ``best_model``."""
 
     def __init__(self, monitor="loss", mode="auto", patience=0, verbose=1, min_delta=0, baseline=None,
                  save_best_model=True):

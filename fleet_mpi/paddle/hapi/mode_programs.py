@@ -1,7 +1,7 @@
 """One static program for each thing that a model does: training, evaluation, prediction.
 
-The network's parameters belong to the program that was the default one when it was made. Its ops are built there, so that
-arithmetic with a parameter comes to the right place, taken out as a program of their own, and removed again.
+The network's parameters belong to the program that was the default one when it was made. Its ops are built there, so
+that arithmetic with a parameter comes to the right place, taken out as a program of their own, and removed again.
 """
 
 from contextlib import contextmanager

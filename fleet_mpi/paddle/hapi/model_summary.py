@@ -33,7 +33,8 @@ def _specs(sizes, dtypes):
     if isinstance(sizes, InputSpec):
         sizes = [sizes]
     if not isinstance(sizes, (list, tuple)) or not sizes:
-        raise UsageError(f"summary: expected input_size, a shape such as (1, 1, 28, 28) or a list of them, got {sizes!r}")
+        raise UsageError(f"summary: expected input_size, a shape such as (1, 1, 28, 28) or a list of them, got "
+                         f"{sizes!r}")
     if isinstance(sizes[0], int) or sizes[0] is None:
         sizes = [sizes]
     kinds = list(dtypes) if isinstance(dtypes, (list, tuple)) else [dtypes or "float32"] * len(sizes)
