@@ -156,7 +156,8 @@ def test_one_process_keeps_its_seed():
 
 def test_a_described_job_begun_by_hand_exits_with_3():
     ended = subprocess.run(
-        [sys.executable, "-c", "from fleet_mpi.ranks import cluster; cluster.join('worker', 0, workers=2, servers=['a:1'])"],
+        [sys.executable, "-c",
+         "from fleet_mpi.ranks import cluster; cluster.join('worker', 0, workers=2, servers=['a:1'])"],
         capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert ended.returncode == 3 and ended.stdout == ""
     assert len(ended.stderr.splitlines()[-1].split(" : ")) == 3
