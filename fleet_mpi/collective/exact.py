@@ -68,7 +68,8 @@ class ExactAllReduce:
         if self.short.under_way:
             happened = self.short.advance() or happened
         for lane in self.lanes.values():
-            happened = lane.advance() or happened
+            if lane.todo or lane.sending or lane.returning:
+                happened = lane.advance() or happened
         return happened
 
     def waits_for(self):
@@ -135,9 +136,14 @@ class _Own:
         self.unused = {}  # buffers by length, from chunk to chunk
 
     def advance(self):
-        happened = self._post()
-        while self.receiving and all(pending.done() for pending, _ in self.receiving[0][1].values()):
-            self._add_up(*self.receiving.popleft())
+        happened = bool(self.todo) and len(self.receiving) < WINDOW and self._post()
+        while self.receiving:
+            awaited = self.receiving[0][3]
+            while awaited and awaited[-1].done():
+                awaited.pop()
+            if awaited:
+                break
+            self._add_up(*self.receiving.popleft()[:3])
             self._post()
             happened = True
         if self.summing:
@@ -156,7 +162,7 @@ class _Own:
             for number, lane in group.lanes.items():
                 buffer = self._take_buffer(chunk.nbytes)
                 parts[number] = group.transport.post_receive(lane.rank, Channel.PART, buffer), buffer
-            self.receiving.append((chunk, parts, reduction))
+            self.receiving.append((chunk, parts, reduction, [pending for pending, _ in parts.values()]))
             happened = True
         return happened
 
@@ -188,7 +194,7 @@ class _Own:
         return unused.pop() if unused else arrays.empty(nbytes, np.uint8)
 
     def waits_for(self):
-        late = {self.group.ranks[number] for _, found, _ in list(self.receiving)[:1]
+        late = {self.group.ranks[number] for _, found, _, _ in list(self.receiving)[:1]
                 for number, (pending, _) in found.items() if not pending.done()}
         return late if late or not self.summing else set(self.between.waits_for())
 

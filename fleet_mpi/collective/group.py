@@ -6,11 +6,9 @@ import numpy as np
 
 from fleet_mpi.collective.broadcast import Broadcast
 from fleet_mpi.collective.gathering import Gathering
-from fleet_mpi.collective.presence import NOTICE_S, Place
 from fleet_mpi.errors import Stalled
-from fleet_mpi.wire import waiting
-
-LOOK_AFTER_S = 0.05  # a wait that is shorter is none
+from fleet_mpi.ranks import liveness, waiting
+from fleet_mpi.ranks.liveness import Place
 
 
 class Group:
@@ -19,19 +17,19 @@ class Group:
     Each lane is a communicator of its own: what goes over one does not wait for what goes over another.
     """
 
-    def __init__(self, index, lanes, size, name_of=str, presence=None):
-        self.index, self.lanes, self.size, self.name_of, self.presence = index, lanes, size, name_of, presence
-        self.patience_s = 0.0  # of a first step: others may compile
+    def __init__(self, index, lanes, size, name_of=str, liveness=None):
+        self.index, self.lanes, self.size, self.name_of, self.liveness = index, lanes, size, name_of, liveness
+        self.first_step_s = 0.0  # others may compile
         self.by_library = None
         self.hosts = [""] * size
         self.job = ""  # what tells this start of the job from others; empty where nobody asked
         self.shares_memory = False  # whether workers are processes: then those of one host may
 
     @classmethod
-    def over_mpi(cls, index, comms, name_of, presence=None):
+    def over_mpi(cls, index, comms, name_of, liveness=None):
         """The group of all ranks of some communicators, which must be used by nothing else."""
         from fleet_mpi.wire.mpi import MPITransport
-        made = cls(index, [MPITransport(comm, name_of) for comm in comms], comms[0].size, name_of, presence)
+        made = cls(index, [MPITransport(comm, name_of) for comm in comms], comms[0].size, name_of, liveness)
         made.shares_memory = True
         return made
 
@@ -77,34 +75,41 @@ class Group:
 
     def finish(self, under_way, what, meanwhile=()):
         """Advance all that is under way until it is over; Stalled names those who do not do their part."""
-        backoff = waiting.Backoff()
-        while not all(one.is_over() for one in under_way):
-            if any([one.advance() for one in (*under_way, *meanwhile)]):
-                backoff.wake()
-            else:
-                self._look(backoff.rest(), under_way, what)
-        if self.presence is not None:
-            self.presence.passed(Place.EXCHANGE)
+        left, moving = list(under_way), (*under_way, *meanwhile)
 
-    def _look(self, idle_s, under_way, what):
-        """Whether it is worth to wait on, after so long without anything that happened."""
-        longest = max(waiting.deadline(), self.patience_s)
-        if self.presence is not None and idle_s > LOOK_AFTER_S:
-            self.presence.look(Place.EXCHANGE, what, idle_s)
-            longest += 2 * NOTICE_S  # for those who began to wait later, and tell so only now
-        if idle_s > longest:
-            raise self._stalled(_late(under_way), what, longest)
+        def is_over():
+            while left and left[-1].is_over():
+                left.pop()
+            return not left
 
-    def _stalled(self, late, what, longest):
-        if self.presence is not None:
+        def advance():
+            happened = False
+            for one in moving:
+                if one.advance():
+                    happened = True
+            return happened
+        if not is_over():
+            self._poll(is_over, advance, left, what)
+        if self.liveness is not None:
+            self.liveness.passed(Place.EXCHANGE)
+
+    def _poll(self, is_over, advance, left, what):
+        deadline_s, look = waiting.deadline_s(), None
+        limit_s = liveness.first_step_limit_s(deadline_s, self.first_step_s)
+        if self.liveness is not None:
+            notice_s, limit_s = liveness.notice_after_s(deadline_s), liveness.equal_limit_s(limit_s)
+
+            def look(idle_s):
+                if idle_s >= notice_s:
+                    self.liveness.look(Place.EXCHANGE, what)
+        if not waiting.poll(is_over, advance, look, limit_s):
+            raise self._stalled({rank for one in left if not one.is_over() for rank in one.waits_for()}, what, limit_s)
+
+    def _stalled(self, late, what, limit_s):
+        if self.liveness is not None:
             # Who waits as this one does is not to blame, also where this one waits for it.
-            late = set(self.presence.others) - self.presence.are_held_up(Place.EXCHANGE) or late
+            late = self.liveness.to_blame(Place.EXCHANGE) or late
         names = ", ".join(self.name_of(rank) for rank in sorted(late))
-        error = Stalled(f"{self.name_of(self.index)}: {what}: waited {longest:.1f} s for {names} (FLAGS_rpc_deadline "
+        error = Stalled(f"{self.name_of(self.index)}: {what}: waited {limit_s:.1f} s for {names} (FLAGS_rpc_deadline "
                         f"sets it in ms)")
-        error.told_elsewhere = self.index > min(set(self.ranks) - set(late), default=0)
-        return error
-
-
-def _late(under_way):
-    return {rank for one in under_way if not one.is_over() for rank in one.waits_for()}
+        return liveness.report_by_first(error, self.index, set(self.ranks) - set(late))

@@ -16,13 +16,12 @@ from fleet_mpi.collective import choosing, shared_memory
 from fleet_mpi.collective.buckets import Bucket, FlatGradients, Gradient, size_of
 from fleet_mpi.collective.choosing import Options
 from fleet_mpi.collective.group import Group
-from fleet_mpi.collective.presence import Presence
 from fleet_mpi.collective.reducer import Reducer
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import agreement
-from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.ranks import cluster, meeting
-from fleet_mpi.ranks.by_hand import refusal
+from fleet_mpi.ranks.liveness import FIRST_STEP_S, Liveness
+from fleet_mpi.ranks.manual_start import refusal
 
 MUST_AGREE = "FLEET_MPI_ALLREDUCE", "FLEET_MPI_SHARED_MEMORY"
 _groups = {}  # this process's, by the number of communicators: they are few, and kept
@@ -47,7 +46,7 @@ class EqualConnection:
         self.make_reducers = make_reducers or (lambda xp: choosing.choose(terms, group, xp))
         self.bucket_of = {name: number for number, one in enumerate(terms.buckets) for name in one.names}
         self.xp, self.flat, self.steps = None, None, 0
-        group.patience_s = FIRST_STEP_S
+        group.first_step_s = FIRST_STEP_S
         self._begin_step()
 
     def _begin_step(self):
@@ -84,7 +83,7 @@ class EqualConnection:
         """Until every gradient is the sum over all workers."""
         self.group.finish(self.under_way, f"the gradients of step {self.steps}")
         self._begin_step()
-        self.group.patience_s = 0.0
+        self.group.first_step_s = 0.0
         self.steps += 1
         if self.cluster is not None:
             self.cluster.progress = self.steps
@@ -133,20 +132,20 @@ def join(terms: EqualTerms) -> Group:
     return _groups[count]
 
 
-def watch_others() -> Presence | None:
+def watch_others() -> Liveness | None:
     """Collective: from now on the workers of a job without servers notice when one of them ends."""
     joined = cluster.current()
     if joined is None or joined.size == 1 or joined.servers:
         return None
-    if joined.presence is None:
+    if joined.liveness is None:
         from fleet_mpi.wire.mpi import MPITransport
         joined.barrier()  # a new communicator is waited for without end
         names = [str(one) for one in joined.workers]
-        joined.presence = Presence(MPITransport(joined.role_comm.Dup(), names.__getitem__), joined.size,
-                                   names.__getitem__, lambda: joined.progress or 0)
-        meeting.watch(joined.presence.meets())
-        cluster.at_exit(joined.presence.leave)
-    return joined.presence
+        joined.liveness = Liveness(MPITransport(joined.role_comm.Dup(), names.__getitem__), joined.size,
+                                   names.__getitem__, lambda: joined.progress or 0, joined.policy)
+        meeting.watch(joined.liveness.at_meetings())
+        cluster.at_exit(joined.liveness.leave)
+    return joined.liveness
 
 
 def _agree(fingerprint, joined):
@@ -161,6 +160,6 @@ def _agree(fingerprint, joined):
         differ = agreement.difference(theirs, all_have[0], (f"worker {number}", "worker 0"))
         if differ:
             error = UsageError(f"worker {number} and worker 0 do not run the same job: {differ}")
-            error.told_elsewhere = joined.index > 0
+            error.reported_by_peer = joined.index > 0
             raise error
     return job

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from fleet_mpi.connections.terms import Link
-from fleet_mpi.parameter_server import parting, presence
+from fleet_mpi.parameter_server import attendance
 from fleet_mpi.ranks import cluster
 from fleet_mpi.ranks.cluster import Cluster
 from fleet_mpi.wire.transport import Transport
@@ -34,7 +34,7 @@ def announce() -> None:
     """A server's: let the workers know that it prepares to serve. Idempotent."""
     job = cluster.current()
     if job.size > 1 and not job.shown:
-        job.shown = presence.show(transport(job), job.index, [one.rank for one in job.workers])
+        job.shown = attendance.announce(transport(job), job.index, [one.rank for one in job.workers])
 
 
 def leave_at_exit() -> None:
@@ -48,7 +48,7 @@ def leave_at_exit() -> None:
 def _leave(job):
     name = name_of(job)
     if job.role == "worker":
-        parting.say_goodbye(transport(job), job.index, [one.rank for one in job.servers], name)
+        attendance.leave(transport(job), job.index, [one.rank for one in job.servers], name)
     else:
         announce()
-        parting.turn_away(transport(job), job.index, [one.rank for one in job.workers], name)
+        attendance.refuse_workers(transport(job), job.index, [one.rank for one in job.workers], name)

@@ -10,10 +10,10 @@ import numpy as np
 from fleet_mpi import modes, notices
 from fleet_mpi.connections import members
 from fleet_mpi.connections.terms import Link, Terms
-from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.ranks import cluster, ending
-from fleet_mpi.ranks.by_hand import refusal
+from fleet_mpi.ranks.liveness import FIRST_STEP_S
+from fleet_mpi.ranks.manual_start import refusal
 from fleet_mpi.wire.loopback import Loopback, Network
 from fleet_mpi.wire.transport import Transport
 
@@ -28,7 +28,7 @@ def serve(terms: Terms, index: int, prepare: Prepare) -> Server:
     members.announce()
     server = new_server(terms, index, members.transport(job), [one.rank for one in job.workers],
                         [one.rank for one in job.servers], prepare, members.name_of(job))
-    server.patience.first_step_s, job.takes_part = FIRST_STEP_S, True
+    server.stalls.first_step_s, server.policy, job.takes_part = FIRST_STEP_S, job.policy, True
     job.progress = lambda: max(server.applied)
     notices.log().info("Server listening on %s", terms.endpoints[index])
     with ending.amid("serving"):

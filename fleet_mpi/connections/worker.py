@@ -15,11 +15,11 @@ from fleet_mpi.arrays import Rows
 from fleet_mpi.connections import members
 from fleet_mpi.connections.terms import Link, Terms
 from fleet_mpi.errors import UsageError
-from fleet_mpi.parameter_server import presence
+from fleet_mpi.parameter_server import attendance
 from fleet_mpi.parameter_server.client import Client
-from fleet_mpi.parameter_server.patience import FIRST_STEP_S
 from fleet_mpi.ranks import cluster
-from fleet_mpi.ranks.by_hand import refusal
+from fleet_mpi.ranks.liveness import FIRST_STEP_S
+from fleet_mpi.ranks.manual_start import refusal
 from fleet_mpi.update_rules import merge
 
 _of_process = None  # the connection with which this process is a worker of its job, if any
@@ -49,7 +49,7 @@ class WorkerConnection:
 
     def _take_part(self, link):
         if self.cluster.size > 1 and not self.cluster.takes_part:
-            presence.wait_for(link.transport, link.worker, link.servers, link.name_of)
+            attendance.await_servers(link.transport, link.worker, link.servers, link.name_of)
         self.cluster.takes_part = True
         self.client.first_step_s, self.client.is_first_step = FIRST_STEP_S, True
 

@@ -44,7 +44,7 @@ __getattr__ = _missing_name("paddle.fluid", globals(), {
         "annotations", "average", "communicator", "data_feed_desc", "debugger", "default_scope_funcs", "device_worker",
         "distribute_lookup_table", "dygraph", "entry_attr", "evaluator", "input", "install_check", "layer_helper_base",
         "log_helper", "parallel_executor", "profiler", "trainer_desc", "trainer_factory", "wrapped_decorator")},
-    **{name: "fleet_mpi.fluid.early_modules:_module" for name in (
-        "distributed", "graphviz", "inferencer", "net_drawer", "recordio_writer")}}, {
+    **{name: f"fleet_mpi.fluid.refused_modules:fluid_{name}" for name in (
+        "distributed", "generator", "graphviz", "inferencer", "ir", "net_drawer", "proto", "recordio_writer")}}, {
     "load_op_library": "ops are not loaded from C++ libraries; write a py_func",
     "AsyncExecutor": "it was gone before 1.6; take exe.train_from_dataset"})

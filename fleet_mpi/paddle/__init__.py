@@ -69,9 +69,11 @@ __getattr__ = _missing_name("paddle", globals(), {
     "get_cudnn_version": "fleet_mpi.paddle.modes", "set_printoptions": "fleet_mpi.paddle.modes",
     "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_OF_1X,
     **{name: f"fleet_mpi.paddle.{name}" for name in (
-        "device", "framework", "incubate", "jit", "sysconfig", "text", "version")},
-    **{name: "fleet_mpi.paddle.eager_modules:_module" for name in (
-        "amp", "autograd", "callbacks", "hapi", "hub", "inference", "onnx")}}, {
-    **dict.fromkeys(("DataParallel", "grad", "Model", "summary", "flops"),
+        "device", "framework", "hapi", "incubate", "jit", "sysconfig", "text", "version")},
+    "Model": "fleet_mpi.paddle.hapi.model", "summary": "fleet_mpi.paddle.hapi.model_summary:summary",
+    "callbacks": "fleet_mpi.paddle.hapi.callbacks",
+    **{name: f"fleet_mpi.fluid.refused_modules:{name}" for name in (
+        "amp", "autograd", "complex", "hub", "inference", "onnx")}}, {
+    **dict.fromkeys(("DataParallel", "grad", "flops"),
                     "there is no eager mode; build a program and run it with an Executor"),
     **dict.fromkeys(("real", "imag"), "complex numbers are not built; keep the two parts in variables of their own")})

@@ -15,6 +15,8 @@ import sys
 from fleet_mpi import notices
 from fleet_mpi.ranks import cluster
 from fleet_mpi.errors import UnknownName, nearest
+from fleet_mpi.fluid import refused_modules
+from fleet_mpi.paddle import function_modules
 from fleet_mpi.names import paddle as on_path
 
 
@@ -50,16 +52,11 @@ _LAUNCHERS = {"distributed.launch": "fleet_mpi.launch", "distributed.launch.__ma
 _DYGRAPH = ("backward_strategy", "base", "checkpoint", "container", "io", "jit", "layers", "learning_rate_scheduler",
             "nn",
             "parallel", "tracer", "varbase_patch_methods")
-_NN_LAYER = ("activation", "common", "container", "conv", "distance", "layers", "loss", "norm", "pooling", "rnn",
-             "transformer", "vision")
+_NN_LAYER = ("activation", "common", "container", "conv", "distance", "extension", "layers", "loss", "norm", "pooling",
+             "rnn", "transformer", "vision")
 _TEXTS = ("conll05", "imdb", "imikolov", "movielens", "uci_housing", "wmt14", "wmt16")
 _PICTURES = ("cifar", "flowers", "folder", "mnist", "voc2012")
 _NETWORKS = ("lenet", "mobilenetv1", "mobilenetv2", "resnet", "vgg")
-_EARLY = ("contrib.extend_optimizer", "contrib.inferencer", "contrib.int8_inference", "contrib.model_stat",
-          "contrib.trainer", "contrib.utils.lookup_table_utils", "distributed", "distributed.downpour",
-          "distributed.fleet",
-          "distributed.helper", "distributed.node", "distributed.ps_instance", "graphviz", "inferencer", "net_drawer",
-          "op", "recordio_writer", "transpiler.details.vars_distributed")
 # Files of the original whose names one module here has: {module: (above, files)}.
 _FILES = {
     "fleet_mpi.fluid.contrib.layers": ("fluid.contrib.layers", "metric_op nn rnn_impl"),
@@ -70,26 +67,33 @@ _FILES = {
     "fleet_mpi.paddle.distributed.fleet": ("distributed.fleet", "data_generator dataset"),
     "fleet_mpi.paddle.io": ("fluid.dataloader", "batch_sampler collate dataset sampler worker"),
     "fleet_mpi.paddle.metric": ("metric", "metrics"),
+    "fleet_mpi.paddle.nn": ("nn", "clip decode"),
     "fleet_mpi.paddle.nn.functional": ("nn.functional",
                                        "activation common conv extension input loss norm pooling vision"),
     "fleet_mpi.paddle.nn.initializer": ("nn.initializer", "assign constant kaiming normal uniform xavier"),
     "fleet_mpi.paddle.optimizer": ("optimizer",
                                    "adadelta adagrad adam adamax adamw lamb momentum optimizer rmsprop sgd"),
+    "fleet_mpi.paddle.nn.utils": ("nn.utils", "spectral_norm_hook weight_norm_hook"),
     "fleet_mpi.paddle.static": ("static", "input"),
+    "fleet_mpi.paddle.utils": ("utils", "lazy_import"),
+    "fleet_mpi.paddle.vision.transforms.functional": ("vision.transforms", "functional_cv2 functional_pil"),
 }
 ELSEWHERE = {
     **{f"{above}.{file}": ours for ours, (above, files) in _FILES.items() for file in files.split()},
     "fluid.dataloader": "fleet_mpi.paddle.io",
     "fluid.transpiler.details.checkport": "fleet_mpi.paddle.distributed.fleet.base.private_helper_function",
     "utils.install_check": "fleet_mpi.fluid.install_check",
-    **{f"fluid.{name}": "fleet_mpi.fluid.early_modules" for name in sorted(_EARLY, reverse=True)},
+    "utils.profiler": "fleet_mpi.fluid.profiler",
+    "tensor.to_string": "fleet_mpi.paddle.modes",
+    "fluid.core_avx": "fleet_mpi.fluid.core",
+    "fluid.core_noavx": "fleet_mpi.fluid.core",
     "fluid.contrib.utils.hdfs_utils": "fleet_mpi.fluid.contrib.utils",
     "fluid.dygraph_utils": "fleet_mpi.fluid.dygraph",
     "imperative": "fleet_mpi.fluid.dygraph",
     "plot": "fleet_mpi.paddle.utils.plot",
-    **{name: "fleet_mpi.paddle.eager_modules" for name in (
-        "amp", "autograd", "callbacks", "hapi.callbacks", "hapi.model", "hapi", "hub", "incubate.hapi", "inference",
-        "onnx")},
+    "callbacks": "fleet_mpi.paddle.hapi.callbacks",
+    "hapi.progressbar": "fleet_mpi.paddle.hapi.progress",
+    "incubate.hapi": "fleet_mpi.paddle.hapi",
     "reader.decorator": "fleet_mpi.paddle.reader",
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},
     **{f"nn.layer.{name}": "fleet_mpi.paddle.nn.layer" for name in _NN_LAYER},
@@ -121,6 +125,9 @@ def our_name(name):
     rest = rest.removeprefix("v2.")
     if rest in _LAUNCHERS:
         return _LAUNCHERS[rest]
+    for made in (refused_modules, function_modules):
+        if rest in made.TABLE:
+            return f"{made.__name__}.{made.flat(rest)}"
     for path, ours in ELSEWHERE.items():
         if rest == path or rest.startswith(path + "."):
             return ours + rest.removeprefix(path)

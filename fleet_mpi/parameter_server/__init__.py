@@ -17,5 +17,5 @@
     state           what the servers keep, as a worker reads and writes it
     agreement       what two ranks believe of their job, compared
     device_copies   workers that compute on a device
-    presence, parting, patience, interruption   beginnings, ends, and those that are late
+    attendance, stalls, interruption   beginnings and ends, those that are late, exceptions from outside
 """

@@ -19,11 +19,11 @@ from fleet_mpi.parameter_server import interruption, messages, preallocated
 from fleet_mpi.parameter_server.control_requests import ControlRequests
 from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
-from fleet_mpi.parameter_server.patience import of_first_step
 from fleet_mpi.parameter_server.requests import Link, Part, Ticket
 from fleet_mpi.parameter_server.row_requests import RowRequests
+from fleet_mpi.ranks import liveness, waiting
 from fleet_mpi.ranks.channels import Channel
-from fleet_mpi.wire import protocol, waiting
+from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 from fleet_mpi.wire.transport import Transport
 
@@ -230,22 +230,33 @@ class Client:
     def _wait(self, is_done, what, link):
         try:
             if not is_done():
-                with waiting.told_by_the_first(self.index):
-                    waiting.wait_until(is_done, lambda: f"{self.name}: {what()}", self.transport, self._longest,
-                                       lambda: self._say_that_i_wait(link))
+                self._poll(is_done, what, link)
         except BaseException as error:
             if not self._may_go_on(error):
                 raise
             self._wait(is_done, what, link)
 
-    def _longest(self):
-        """A server that waits for another worker names that one; this worker's patience must be longer."""
+    def _poll(self, is_done, what, link):
+        limit_s, told = self._limit_s(), []
+
+        def look(idle_s):
+            if not told and idle_s > limit_s * liveness.NOTICE_PART:
+                told.append(link)
+                self._say_that_i_wait(link)
+        try:
+            waiting.wait_until(is_done, lambda: f"{self.name}: {what()}", self.transport.progress, limit_s, look)
+        except Stalled as error:
+            liveness.report_by_first(error, self.index)
+            raise
+
+    def _limit_s(self):
+        """How long this worker waits for a server."""
         if self.interruption is not None:
-            return interruption.FINISHING_S
-        longest = waiting.deadline()
+            return liveness.FINISHING_S
+        limit_s = waiting.deadline_s()
         if self.is_first_step and not self.rows.are_known:
-            longest = of_first_step(longest, self.first_step_s - self._first_waited())
-        return longest * 1.1 + min(2.0, longest)
+            limit_s = liveness.first_step_limit_s(limit_s, self.first_step_s - self._first_waited())
+        return liveness.worker_limit_s(limit_s)
 
     def _first_waited(self):
         """How long ago the first push was first waited for: a worker may go on before it is answered, and wait

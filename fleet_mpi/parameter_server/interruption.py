@@ -1,14 +1,13 @@
 """What an exception from outside (Ctrl-C, a signal's handler) does to a request that is under way.
 
-While a worker waits, the request comes to its end first, within ``FINISHING_S``; then the exception goes on, and the
-worker may go on too. A second one, or one that comes while messages are made, cuts the worker off: what its servers
-have of it is not known. Whatever it wants of them later, a goodbye included, is refused with the cause.
+While a worker waits, the request comes to its end first, within ``FINISHING_S`` of ``ranks.liveness``; then the
+exception goes on, and the worker may go on too. A second one, or one that comes while messages are made, cuts the
+worker off: what its servers have of it is not known. Whatever it wants of them later, a goodbye included, is refused
+with the cause.
 """
 
 from fleet_mpi.errors import FleetError, PeerLost
 from fleet_mpi.wire.transport import Transport
-
-FINISHING_S = 5.0
 
 
 class CutOff(Transport):

@@ -118,7 +118,7 @@ def raise_error(inline: Bytes, source: str) -> NoReturn:
         raise PeerLost(f"{source} ended with an error that cannot be read: {told!r:.80}")
     code, text = told
     error = _BY_CODE.get(code, FleetError)(f"{source} says: {text}")
-    error.told_elsewhere = True
+    error.reported_by_peer = True
     raise error
 
 

@@ -17,11 +17,12 @@ from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import agreement, messages, norms, preallocated
 from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.inbox import Inbox, Push
-from fleet_mpi.parameter_server.patience import Patience
 from fleet_mpi.parameter_server.snapshots import Snapshots
+from fleet_mpi.parameter_server.stalls import StallDetector
 from fleet_mpi.parameter_server.tables.base import Table
+from fleet_mpi.ranks import policy, waiting
 from fleet_mpi.ranks.channels import Channel
-from fleet_mpi.wire import protocol, waiting
+from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Header, Kind
 from fleet_mpi.wire.transport import Transport
 
@@ -48,7 +49,7 @@ class Server:
         self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
                           Kind.PULL: self._pull, Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave,
                           Kind.WAITING: self._waits_elsewhere}
-        self.patience = Patience(self)
+        self.policy, self.stalls = policy.DEFAULT, StallDetector(self)
         self.snapshots = Snapshots(self)
         self._handlers |= self.snapshots.handlers
         mode.start(self)
@@ -83,14 +84,10 @@ class Server:
     def serve(self, until: Callable[[], bool] | None = None) -> None:
         """Serve until every worker has left, or ``until()`` is true."""
         gc.freeze()  # what was made so far stays: the collector need not look at it again with every message
-        backoff = waiting.Backoff()
-        while self.active and not (until is not None and until()):
-            if self.advance():
-                backoff.wake()
-            elif backoff.rest() > waiting.SPIN:
-                self.patience.check()
+        self.stalls.begin()
+        waiting.poll(lambda: not self.active or until is not None and until(), self.advance, self.stalls.look)
         waiting.wait_until(self._all_sent, lambda: f"{self.name_of(self.transport.rank)}: answers are not taken",
-                           self.transport)
+                           self.transport.progress)
         if not self.active:
             self.exchange.close()
 
@@ -123,7 +120,7 @@ class Server:
         handler = self._handlers.get(header.kind)
         if handler is None:
             raise PeerLost(f"{inbox.name} asked a server for {header.kind.name}")
-        self.patience.note(inbox.index, header.kind)
+        self.stalls.note(inbox.index, header.kind)
         handler(inbox, header)
 
     def _hello(self, inbox, header):
@@ -140,6 +137,19 @@ class Server:
         inbox.release()
 
     def _leave(self, inbox, header):
+        if self.policy.leave.ends_job:
+            raise PeerLost(f"{inbox.name} has left, and the job's policy is to end then")
+        self._go_on_without(inbox)
+
+    def dismiss(self, worker):
+        """Let a worker that is late count as one that has left: nothing more is taken from it."""
+        inbox = self.inboxes[worker]
+        for pending in filter(None, [inbox.pending, *inbox.body]):
+            self.transport.withdraw(pending)
+        inbox.pending, inbox.body, inbox.targets = None, [], ()
+        self._go_on_without(inbox)
+
+    def _go_on_without(self, inbox):
         self.active.discard(inbox.index)
         inbox.on_part = None  # nothing more is received
         self.mode.on_leave(inbox.index)

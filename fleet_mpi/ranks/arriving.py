@@ -32,17 +32,17 @@ class Neighbours(NamedTuple):
     count: int
     are_all: bool   # whether the whole job runs here
 
-    def address(self, number):
+    def address(self, number: int | str) -> str:
         """Where one of them is greeted, in the name space of sockets; "watcher": where that one is."""
         return f"\0fleet_mpi {self.job} {number}"
 
-    def name(self, number):
+    def name(self, number: int) -> str:
         """How people call one of them."""
         host = socket.gethostname()
         return f"rank {number} (host {host})" if self.are_all else f"process {number} on host {host}"
 
 
-def neighbours():
+def neighbours() -> Neighbours | None:
     """The ranks of this job on this machine; None where they are not known, or cannot see each other this way."""
     if sys.platform != "linux":
         return None
@@ -60,7 +60,7 @@ def neighbours():
     return Neighbours(job, number, count, count == size) if job and 0 <= number < count else None
 
 
-def meet_neighbours(seconds):
+def meet_neighbours(seconds: float) -> None:
     """Wait until all ranks of this machine are here; Stalled names those that are not after so many seconds."""
     known = neighbours()
     if known is None or known.count == 1:
@@ -75,7 +75,7 @@ def meet_neighbours(seconds):
         names = ", ".join(known.name(number) for number in missing)
         error = Stalled(f"starting MPI: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): every rank "
                         f"must call fleet.init(), or ask the transpiler for its program")
-        error.told_elsewhere = any(number not in missing for number in range(known.number))
+        error.reported_by_peer = any(number not in missing for number in range(known.number))
         raise error
 
 
@@ -134,13 +134,13 @@ def _ancestor(*names):
     return ""
 
 
-def launcher_line():
+def launcher_line() -> int:
     """The file descriptor to MPICH's mpirun, -1 where another one started this process: srun has such a line too, but
     speaks another protocol."""
     return settings.get("PMI_FD") if settings.get("MPI_LOCALRANKID") >= 0 else -1
 
 
-def end_job(code):
+def end_job(code: int) -> None:
     """End all ranks of a job in which MPI was not started: what MPI_Abort does there.
 
     Open MPI ends a job when a process ends with a code; MPICH's launcher takes no notice of one that has not started

@@ -8,20 +8,23 @@ it. Knows communicators by their methods only; the communicator must be used by 
 
 import threading
 import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from fleet_mpi.errors import Stalled
-from fleet_mpi.ranks import meeting
+from fleet_mpi.ranks import meeting, waiting
 from fleet_mpi.ranks.channels import Channel
+from fleet_mpi.ranks.liveness import beat_every_s
+from fleet_mpi.ranks.roster import Member
 
-PERIOD_S = 1.0
 STOOD_STILL_S = 2.0  # without a look for so long, this process was stopped itself: what came meanwhile is not yet taken
 _BEATS, _LAST = 0, 1
 _GOODBYE_S = 2.0     # for the last beats, before MPI_Finalize
 
 
-def first_ranks(members):
+def first_ranks(members: Iterable[Member]) -> dict[int, list[Member]]:
     """{rank of the first member of each host: the members there}, the first host first."""
     hosts = {}
     for member in sorted(members, key=lambda one: one.rank):
@@ -32,7 +35,7 @@ def first_ranks(members):
 class Beats:
     """One machine's part. ``hosts`` is what ``first_ranks`` gives; this rank must be in it."""
 
-    def __init__(self, comm, hosts, clock=time.monotonic):
+    def __init__(self, comm: Any, hosts: dict[int, list[Member]], clock: Callable[[], float] = time.monotonic):
         self.comm, self.hosts, self.clock = comm, hosts, clock
         first = min(hosts)
         peers = [rank for rank in hosts if rank != first] if comm.rank == first else [first]
@@ -43,24 +46,26 @@ class Beats:
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._run, name="fleet_mpi beats", daemon=True)
 
-    def start(self):
+    def start(self) -> None:
         """Begin, in a thread of its own."""
         self.thread.start()
 
-    def stop(self):
+    def stop(self) -> None:
         """All ranks are about to end: take the others' last beats, so that none is left for MPI_Finalize."""
         self.stopping.set()
         self.thread.join()
         self._send(_LAST)
-        until = self.clock() + _GOODBYE_S
-        while (self.coming or self.sent) and self.clock() < until:
-            self._take()
-            self.sent = meeting.finish(self.sent, 0.01)
+        waiting.poll(self._nothing_is_under_way, limit_s=_GOODBYE_S)
         for _, request in self.coming.values():
             request.Cancel()
         meeting.finish({rank: request for rank, (_, request) in self.coming.items()}, _GOODBYE_S)
 
-    def turn(self):
+    def _nothing_is_under_way(self):
+        self._take()
+        self.sent = {rank: request for rank, request in self.sent.items() if not request.Test()}
+        return not (self.coming or self.sent)
+
+    def turn(self) -> None:
         """Send a beat, take those that came; Stalled names a machine that has been silent for the deadline."""
         now = self.clock()
         if now - self.looked > STOOD_STILL_S:
@@ -68,7 +73,7 @@ class Beats:
         self.looked = now
         self._take()
         self._send(_BEATS)
-        deadline = meeting.deadline_s()
+        deadline = waiting.deadline_s()
         for rank, at in self.heard.items():
             if rank in self.coming and now - at > deadline:
                 there = ", ".join(map(str, self.hosts[rank]))
@@ -76,7 +81,7 @@ class Beats:
                               f"(FLAGS_rpc_deadline): it is frozen or cut off, and with it {there}")
 
     def _run(self):
-        while not self.stopping.wait(min(PERIOD_S, meeting.deadline_s() / 8)):
+        while not self.stopping.wait(beat_every_s(waiting.deadline_s())):
             self.turn()
 
     def _listen(self, rank):

@@ -8,13 +8,27 @@ import faulthandler
 import os
 import socket
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
-from fleet_mpi.ranks import arriving, beats, by_hand, ending, in_flight, library, lifeline, meeting, report, roster
+from fleet_mpi.ranks import (
+    arriving,
+    beats,
+    ending,
+    library,
+    lifeline,
+    manual_start,
+    meeting,
+    pending_requests,
+    report,
+    roster,
+    waiting,
+)
+from fleet_mpi.ranks.policy import DEFAULT, Policy
 from fleet_mpi.ranks.roster import Member
 
 __all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "guard_if_launched", "join", "share_seed",
@@ -39,7 +53,7 @@ class World(NamedTuple):
     comm: Any
 
 
-def world():
+def world() -> World:
     """The ranks that were started together; a process that no MPI launcher started is a world of one.
 
     Raises EnvironmentProblem where the launcher started several processes but MPI sees each as alone.
@@ -53,12 +67,12 @@ def world():
         comm = _start_mpi()
         _world = World(comm.rank, comm.size, comm)
         guard()
-        at_exit(in_flight.settle)  # the first one given: the last thing before MPI_Finalize
+        at_exit(pending_requests.settle)  # the first one given: the last thing before MPI_Finalize
         _refuse_singletons(comm.size)
     return _world
 
 
-def at_exit(callback):
+def at_exit(callback: Callable[[], object]) -> None:
     """Call this when the process ends in order, the last one given first, unless the script has ended MPI by itself."""
     ending.at_exit(lambda: _mpi_has_ended() or callback())
 
@@ -68,13 +82,13 @@ def _mpi_has_ended():
     return MPI is not None and MPI.Is_finalized()
 
 
-def launched():
+def launched() -> bool:
     """Whether an MPI launcher started this process, by the variables that launchers set."""
     marks = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
     return any(os.environ.get(name) for name in marks) or settings.get("SLURM_STEP_NUM_TASKS") > 1
 
 
-def started_together():
+def started_together() -> tuple[int, str]:
     """(how many processes the launcher says it started, the variable that says so); (0, "") if none does.
 
     A step's tasks count only without a word from MPI's own launcher: mpirun starts its daemons by a step of
@@ -86,13 +100,16 @@ def started_together():
     return 0, ""
 
 
-def guard():
-    """Let a failure of this process end the whole job, also before MPI is started; ``world`` and ``join`` call it."""
+def guard(policy: Policy = DEFAULT) -> None:
+    """Let a failure of this process lead to what the policy says of a loss, also before MPI is started.
+
+    ``world`` and ``join`` call it.
+    """
     if _world is not None:
         abort = _abort if _world.size > 1 else None
     else:
         abort = arriving.end_job if started_together()[0] > 1 else None
-    ending.guard(abort, _own_name)
+    ending.guard(abort if policy.loss.ends_job else None, _own_name)
 
 
 def _abort(code):
@@ -103,13 +120,13 @@ def _abort(code):
         os._exit(code)
 
 
-def guard_if_launched():
+def guard_if_launched() -> None:
     """Guard a rank from its imports on: one that fails before it starts MPI would leave the others waiting."""
     if launched():
         guard()
 
 
-def share_seed():
+def share_seed() -> None:
     """Collective: where FLEET_MPI_SEED is 0, take rank 0's seed, a fresh one if it has none either."""
     global _seed_is_shared
     here = world()
@@ -123,7 +140,8 @@ def share_seed():
     _seed_is_shared = True
 
 
-def join(role, index=None, endpoint="", workers=None, servers=None):
+def join(role: str, index: int | None = None, endpoint: str = "", workers: int | list[str] | None = None,
+         servers: int | list[str] | None = None) -> "Cluster":
     """Collective: tell all ranks who this one is, and learn who they are. Once per process; again gives the same.
 
     Args:
@@ -137,7 +155,7 @@ def join(role, index=None, endpoint="", workers=None, servers=None):
     here = world()
     if here.size == 1:
         if role == "server" or record.workers > 1:
-            raise by_hand.refusal(role, max(0, record.index), max(1, record.workers),
+            raise manual_start.refusal(role, max(0, record.index), max(1, record.workers),
                                   servers or int(role == "server"))
         alone = Member(0, role, max(0, record.index), endpoint or f"{record.host}:0", record.host)
         if _cluster is None or _cluster.me != alone:
@@ -150,7 +168,7 @@ def join(role, index=None, endpoint="", workers=None, servers=None):
     return _cluster
 
 
-def tell_if_alone():
+def tell_if_alone() -> None:
     """Say, once, that a launcher started one rank only: a job that could have servers trains in one process."""
     if launched() and world().size == 1:
         notices.once("alone",
@@ -158,7 +176,7 @@ def tell_if_alone():
                               "with servers, as in mpirun -np 4")
 
 
-def current():
+def current() -> "Cluster | None":
     """The cluster this process has joined, or None."""
     return _cluster
 
@@ -171,7 +189,7 @@ class Cluster:
     whoever counts sets it. ``takes_part``: whether it trains or serves, or has done.
     """
 
-    def __init__(self, members, rank, world_comm):
+    def __init__(self, members: Sequence[Member], rank: int, world_comm: Any):
         self.rank = rank
         self.size = len(members)
         self.me = members[rank]
@@ -179,20 +197,20 @@ class Cluster:
         self.index = self.me.index
         self.workers = _of_role("worker", members)
         self.servers = _of_role("server", members)
-        self.progress = None
+        self.progress, self.policy = None, DEFAULT
         self.takes_part = self.is_seen_off = False
         self.shown = ()   # sends that show a server's presence
-        self.presence = None  # of the others, where all are workers
+        self.liveness = None  # of the others, where all are workers
         self.comm = world_comm and world_comm.Dup()
         self._groups = {"worker": self.workers, "server": self.servers, "all": self.workers + self.servers}
         self._comms = _split(self.me, self._groups, world_comm)
 
     @property
-    def role_comm(self):
+    def role_comm(self) -> Any:
         """The communicator of this process's role, ranks by index; None in a world of one."""
         return self._comms.get(self.role)
 
-    def all_reduce(self, array, mode="sum", among="worker"):
+    def all_reduce(self, array: Any, mode: str = "sum", among: str = "worker") -> np.ndarray:
         """Collective: the group's arrays combined in order (sum, max or min); the same bits on every rank and MPI."""
         comm, named = self._group(among)
         if comm is None:
@@ -200,12 +218,12 @@ class Cluster:
             return np.array(array)
         return meeting.all_reduce(comm, array, mode, named)
 
-    def all_gather(self, value, among="worker"):
+    def all_gather(self, value: Any, among: str = "worker") -> list:
         """Collective: the group's values (arrays, or what JSON can say), by index; of "all", workers come first."""
         comm, named = self._group(among)
         return [value] if comm is None else meeting.all_gather(comm, value, named)
 
-    def barrier(self, among="worker"):
+    def barrier(self, among: str = "worker") -> None:
         """Collective: returns when everyone of the group has come."""
         comm, named = self._group(among)
         if comm is not None:
@@ -229,14 +247,14 @@ def _joined(here, record):
     try:
         members, warnings = roster.arrange([roster.decode(one, rank) for rank, one in enumerate(data)])
     except FleetError as error:
-        error.told_elsewhere = here.rank > 0
+        error.reported_by_peer = here.rank > 0
         raise
     if here.rank == 0:
         for warning in warnings:
             notices.log().warning("%s", warning)
     report.tell(report.JOINED, f"{members[here.rank].role} {members[here.rank].index}")
     joined = Cluster(members, here.rank, here.comm)
-    lifeline.rename(f"rank {here.rank} ({joined.role} {joined.index}, host {joined.me.host})", meeting.deadline_s())
+    lifeline.rename(f"rank {here.rank} ({joined.role} {joined.index}, host {joined.me.host})", waiting.deadline_s())
     _watch_machines(members, here)
     at_exit(lambda: meeting.leave(here.comm))
     return joined
@@ -289,7 +307,7 @@ def _wait_until_all_ranks_have_started_mpi():
     # MPI_Init waits for all ranks, for ever, and holds Python's lock: no Python code can end it. Those of this machine
     # are waited for before, and the watcher ends the job if one elsewhere does not come. Without a watcher,
     # faulthandler's timer shows this function's name as the place of the wait, and ends the process with code 1.
-    seconds = meeting.deadline_s() + _MPI_STARTS_S
+    seconds = waiting.deadline_s() + _MPI_STARTS_S
     _meet_neighbours()
     if not lifeline.is_connected():
         faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
@@ -304,7 +322,7 @@ def _meet_neighbours():
     """Wait for the ranks of this machine, and connect to its watcher; the first one starts it before it shows
     itself."""
     _offer_watcher()
-    arriving.meet_neighbours(meeting.deadline_s())
+    arriving.meet_neighbours(waiting.deadline_s())
     _connect_to_watcher()
 
 
@@ -313,13 +331,13 @@ def _offer_watcher():
     known = arriving.neighbours() if started_together()[0] > 1 else None
     if known is not None and known.number == 0 and not lifeline.is_connected():
         lifeline.listen(known.address("watcher"), known.count)
-        lifeline.connect(known.address("watcher"), _own_name(), meeting.deadline_s())
+        lifeline.connect(known.address("watcher"), _own_name(), waiting.deadline_s())
 
 
 def _connect_to_watcher():
     known = arriving.neighbours() if started_together()[0] > 1 else None
     if known is not None and known.number and not lifeline.is_connected():
-        lifeline.connect(known.address("watcher"), _own_name(), meeting.deadline_s())
+        lifeline.connect(known.address("watcher"), _own_name(), waiting.deadline_s())
 
 
 def _refuse_singletons(size):

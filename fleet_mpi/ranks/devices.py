@@ -11,7 +11,7 @@ from fleet_mpi.errors import EnvironmentProblem
 _NUMBERS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 
 
-def local_rank():
+def local_rank() -> int | None:
     """The number of this process among the job's on its machine; None where no launcher says it."""
     for name in _NUMBERS:
         if settings.get(name) >= 0:
@@ -19,7 +19,7 @@ def local_rank():
     return None
 
 
-def selected():
+def selected() -> list[int]:
     """The devices of FLAGS_selected_gpus, as numbers; an empty list where it is not set."""
     text = settings.get("FLAGS_selected_gpus")
     words = [word.strip() for word in text.split(",") if word.strip()]
@@ -28,7 +28,7 @@ def selected():
     return [int(word) for word in words]
 
 
-def own_device(count):
+def own_device(count: int) -> int:
     """The number of this rank's device, with ``count`` of them to be seen; ranks beyond the last begin again at 0."""
     number, chosen = local_rank() or 0, selected()
     return chosen[number % len(chosen)] if chosen else number % max(1, count)

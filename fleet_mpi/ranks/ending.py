@@ -10,10 +10,12 @@ by ones that note it. ``os._exit`` and signals are seen by the launcher only.
 
 import atexit
 import builtins
+import functools
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fleet_mpi.errors import FleetError
@@ -21,7 +23,7 @@ from fleet_mpi.ranks import lifeline, report
 
 LEAVING = SystemExit  # Python's own, of which the one that scripts see from ``guard`` on is a kind
 _INTERRUPTED = 130  # as a shell counts SIGINT
-_TOLD_ELSEWHERE_S = 2
+_REPORTED_BY_PEER_S = 2
 _READING_S = 0.2
 _ABORTING_S = 10
 
@@ -44,7 +46,7 @@ class _Watch:
 _watch = _Watch()
 
 
-def guard(abort, name):
+def guard(abort: Callable[[int], None] | None, name: Callable[[], str]) -> None:
     """Watch exceptions and exit codes from now on; may be called again with another ``abort``.
 
     ``abort(code)`` ends all ranks and does not return; None: this process is alone, and only the exit code
@@ -62,7 +64,7 @@ def guard(abort, name):
         atexit.register(_at_end)
 
 
-def show_by(hook):
+def show_by(hook: Callable) -> None:
     """Let ``hook`` show exceptions, in place of Python's own excepthook, whether or not they are watched already."""
     if _watch.hooked:
         _watch.before["excepthook"] = hook
@@ -70,12 +72,12 @@ def show_by(hook):
         sys.excepthook = hook
 
 
-def is_guarding():
+def is_guarding() -> bool:
     """Whether the end of this process is seen to here: it is one of several ranks."""
     return _watch.abort is not None
 
 
-def release():
+def release() -> None:
     """Take all hooks away again: for tests, and for hosts of several jobs that see to failures themselves."""
     sys.excepthook = _watch.before.get("excepthook", sys.excepthook)
     threading.excepthook = _watch.before.get("threads", threading.excepthook)
@@ -85,7 +87,7 @@ def release():
     _watch.__init__()
 
 
-def at_exit(callback):
+def at_exit(callback: Callable[[], object]) -> None:
     """Call this when the process ends in order, before MPI_Finalize; the last one given comes first."""
     _watch.farewells.append(callback)
     if _watch.abort is None:
@@ -93,13 +95,13 @@ def at_exit(callback):
         atexit.register(_at_end)
 
 
-def agree(code):
+def agree(code: int) -> None:
     """All ranks are about to end, some with this code: who does has not failed, and takes no other rank down."""
     _watch.agreed = code
 
 
 @contextmanager
-def amid(what):
+def amid(what: str) -> Iterator[None]:
     """Within the block a process that leaves with code 0 has failed all the same: ``what`` is left half done."""
     try:
         yield
@@ -108,7 +110,7 @@ def amid(what):
         raise
 
 
-def remember(code, amid=""):
+def remember(code: object, amid: str = "") -> None:
     """Note what SystemExit carries: a process that ends with it has failed unless it is None, 0 or agreed on.
 
     ``amid`` is what it left half done.
@@ -118,26 +120,26 @@ def remember(code, amid=""):
     _watch.amid = "" if number else amid
 
 
-def exit_code(code):
+def exit_code(code: object) -> int:
     """The number the system gets for what SystemExit carries."""
     if code is None:
         return 0
     return code & 0xFF if isinstance(code, int) else 1
 
 
-def sentence(error):
+def sentence(error: str | BaseException) -> str:
     """One line that says who failed and why."""
     name = _watch.name()
     cause = error if isinstance(error, str) else f"{type(error).__name__}: {error}".removesuffix(": ")
     return f"fleet_mpi: {name}: {cause}\n" if name else f"fleet_mpi: {cause}\n"
 
 
-def fail(error, show):
+def fail(error: BaseException, show: Callable[[], object]) -> int:
     """Show the error, then its sentence, and end the job; returns the exit code where this process is alone."""
     _watch.failing = True
-    if getattr(error, "told_elsewhere", False):
+    if getattr(error, "reported_by_peer", False):
         # All ranks found the same fault in the same table: one sentence is enough, if the first comes to say it.
-        time.sleep(_TOLD_ELSEWHERE_S)
+        time.sleep(_REPORTED_BY_PEER_S)
     show()
     sys.stderr.write(sentence(error))
     code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
@@ -147,7 +149,7 @@ def fail(error, show):
     return code
 
 
-def stop(code):
+def stop(code: int) -> None:
     """End all ranks with this code, after everything written so far; returns where this process is alone."""
     report.tell(report.FAILS)
     for name in ("stdout", "stderr"):  # what the script printed must not be lost with the process
@@ -247,8 +249,7 @@ def _at_end():
         try:
             farewell()
         except BaseException as error:
-            shown = error
-            fail(error, lambda: sys.__excepthook__(type(shown), shown, shown.__traceback__))
+            fail(error, functools.partial(sys.__excepthook__, type(error), error, error.__traceback__))
     report.tell(report.ENDS)
     lifeline.say_bye_at_exit(_watch.agreed)
 

@@ -15,7 +15,7 @@ OPEN_MPI, MPICH = "Open MPI", "MPICH"
 FILES = {"libmpi.so.40": OPEN_MPI, "libmpi.so.12": MPICH}
 
 
-def beside(folder=None):
+def beside(folder: str | Path | None = None) -> str | None:
     """The family of the library in ``folder`` (beside this interpreter), which mpi4py takes first; None if there is
     none.
 
@@ -28,7 +28,7 @@ def beside(folder=None):
     return next((family for name, family in FILES.items() if (folder / name).exists()), None)
 
 
-def refuse_foreign_launcher(own=None):
+def refuse_foreign_launcher(own: str | None = None) -> None:
     """Raise EnvironmentProblem where a launcher of one MPI started a process that would load another one."""
     own = own or beside()
     by_open_mpi = settings.get("OMPI_COMM_WORLD_SIZE") > 0 or settings.get("PMIX_RANK") >= 0
@@ -45,5 +45,5 @@ def _refusal(variable, launcher, own, plugin):
                      (f"the mpirun of {launcher}", f"use {Path(sys.executable).parent / 'mpirun'}, or fleetrun"))
     error = EnvironmentProblem(f"{started} started this process ({variable} is set), but this Python loads {own}: they "
                                f"do not belong together, and the ranks would not find each other; {cure}")
-    error.told_elsewhere = max(settings.get("PMIX_RANK"), settings.get("PMI_RANK")) > 0
+    error.reported_by_peer = max(settings.get("PMIX_RANK"), settings.get("PMI_RANK")) > 0
     return error

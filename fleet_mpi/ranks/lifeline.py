@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 from fleet_mpi.ranks import arriving, watcher
 
@@ -22,7 +23,7 @@ _line = -1  # the file descriptor; no socket object, which the end of the interp
 _stream = None  # of C, on the same line
 
 
-def listen(address, count):
+def listen(address: str, count: int) -> None:
     """The first rank's: start the watcher of ``count`` ranks, to be met at this address."""
     with contextlib.suppress(OSError):  # no more processes allowed here, say: deadlines remain
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
@@ -39,7 +40,7 @@ def _start(listener, count):
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=passed)
 
 
-def connect(address, name, deadline_s):
+def connect(address: str, name: str, deadline_s: float) -> None:
     """Connect to the watcher, if there is one: from now on it knows when this process is stopped or lost."""
     global _line
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -60,18 +61,18 @@ def connect(address, name, deadline_s):
     threading.Thread(target=_obey, args=(_line,), name="fleet_mpi lifeline", daemon=True).start()
 
 
-def is_connected():
+def is_connected() -> bool:
     """Whether a watcher looks after this process."""
     return _line >= 0
 
 
-def rename(name, deadline_s):
+def rename(name: str, deadline_s: float) -> None:
     """Tell who this process is, as people call it, and how long others wait for it."""
     _tell("name", name, deadline_s)
 
 
 @contextlib.contextmanager
-def phase(what, seconds):
+def phase(what: str, seconds: float) -> Iterator[None]:
     """While this lasts no Python code may run: the watcher ends the job if it takes longer."""
     _tell("phase", what, seconds)
     try:
@@ -80,12 +81,12 @@ def phase(what, seconds):
         _tell("phase", "", 0)
 
 
-def say_reported():
+def say_reported() -> None:
     """This process is about to end, and has said why it fails."""
     _tell("bye", "reported", 0)
 
 
-def say_bye_at_exit(code=0):
+def say_bye_at_exit(code: int = 0) -> None:
     """Let the watcher know when this process ends in order, with this exit code: after MPI_Finalize, and not if it is
     killed in there or leaves by os._exit. No Python code runs so late, but C's exit writes what its streams hold."""
     global _stream

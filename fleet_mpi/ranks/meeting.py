@@ -8,61 +8,55 @@ as JSON. Knows communicators by their methods only.
 import io
 import json
 import struct
-import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from fleet_mpi import settings
-from fleet_mpi.errors import EnvironmentProblem, Stalled, UsageError
+from fleet_mpi.errors import Stalled, UsageError
+from fleet_mpi.ranks import liveness
 from fleet_mpi.ranks.channels import Channel
-from fleet_mpi.ranks.in_flight import Receiving, Sending
+from fleet_mpi.ranks.pending_requests import Receiving, Sending
+from fleet_mpi.ranks.waiting import FOR_EVER_S, deadline_s, poll
 
-_SPIN_S = 0.002          # after that long without news a waiting rank sleeps between looks
-_LONGEST_SLEEP_S = 0.005
 _GRACE_S = 10            # how much longer the others wait for the first rank, which names the missing one
 _ROUND_BYTES = 1 << 28   # of all ranks together: counts and displacements stay far below 2^31
 _CALL = struct.Struct("<q120s")
 
 MODES = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
-
-FOR_EVER_S = 1e9  # a number that every timer takes
-_companions = None  # knows whether the others can still come
+_members: liveness.MeetingLiveness | None = None  # knows whether the others can still come
 
 
-def watch(companions):
-    """While ranks meet, call ``companions.look(what, seconds waited)``, which may raise; after it, ``passed()``."""
-    global _companions
-    _companions = companions
+def watch(members: liveness.MeetingLiveness) -> None:
+    """While ranks meet for long, let ``members.look(what)`` raise if one of them cannot come any more."""
+    global _members
+    _members = members
 
 
-def deadline_s():
-    """How long a rank waits for another one, in seconds; 0 ms stand for about 30 years."""
-    milliseconds = settings.get("FLAGS_rpc_deadline")
-    if milliseconds < 0:
-        raise EnvironmentProblem(f"FLAGS_rpc_deadline={milliseconds}: expected a number of milliseconds, or 0 for ever")
-    return milliseconds / 1000 or FOR_EVER_S
-
-
-def finish(pending, seconds, what=None):
+def finish(pending: dict, seconds: float, what: str | None = None) -> dict:
     """Poll requests, {whom: request}, until all are done or ``seconds`` have passed; returns those not done.
 
     ``what`` is the meeting that this is part of.
     """
-    begun, pause = time.monotonic(), 0.0
-    while True:
-        pending = {whom: request for whom, request in pending.items() if not request.Test()}
-        waited = time.monotonic() - begun
-        if not pending or waited > seconds:
-            return pending
-        if what is not None and _companions is not None:
-            _companions.look(what, waited)
-        if waited > _SPIN_S:
-            pause = min(_LONGEST_SLEEP_S, pause * 1.5 + 50e-6)
-        time.sleep(pause)
+    left = dict(pending)
+
+    def is_over():
+        for whom in [whom for whom, request in left.items() if request.Test()]:
+            del left[whom]
+        return not left
+    poll(is_over, look=None if what is None or _members is None else _looking(what), limit_s=seconds)
+    return left
 
 
-def meet(comm, mine, what, named, cure="all of them must make this call"):
+def _looking(what):
+    """What a long wait in a meeting does."""
+    after_s = liveness.notice_after_s(deadline_s())
+    return lambda idle_s: _members.look(what) if idle_s >= after_s else None
+
+
+def meet(comm: Any, mine: bytes, what: str, named: Callable[[int], str],
+         cure: str = "all of them must make this call") -> list[bytes]:
     """Collective: the bytes ``mine`` of every rank of ``comm``, of one length, in rank order.
 
     Stalled says who has not come after the deadline, and the ``cure``. ``named(rank)`` is how a rank is called there.
@@ -76,8 +70,8 @@ def meet(comm, mine, what, named, cure="all of them must make this call"):
         _receive_all(comm, table, what, named, cure)
     else:
         _ask_first(comm, mine, table, what, named, cure)
-    if _companions is not None:
-        _companions.passed()
+    if _members is not None:
+        _members.passed()
     return [row.tobytes() for row in table]
 
 
@@ -85,11 +79,11 @@ def _receive_all(comm, table, what, named, cure):
     others, nothing = range(1, comm.size), np.zeros(1, np.uint8)
     marks = {rank: Sending(comm.Isend(nothing, rank, Channel.ARRIVED)) for rank in others}
     coming = {rank: Receiving(comm.Irecv(table[rank], rank, Channel.RECORD)) for rank in others}
-    _all_or_stalled(coming, deadline_s(), what, named, cure)
+    seconds = deadline_s()
+    _all_or_stalled(coming, seconds, what, named, cure)
     sent = {(rank, "table"): Sending(comm.Isend(table, rank, Channel.TABLE)) for rank in others}
-    left = finish({**marks, **sent}, deadline_s())
-    if left:
-        raise Stalled(f"{what}: the answer to the other ranks was not taken within {deadline_s():g} s")
+    if finish({**marks, **sent}, seconds):
+        raise Stalled(f"{what}: the answer to the other ranks was not taken within {seconds:g} s")
 
 
 def _ask_first(comm, mine, table, what, named, cure):
@@ -97,8 +91,9 @@ def _ask_first(comm, mine, table, what, named, cure):
     # sentence about the right rank.
     sent = Sending(comm.Isend(mine, 0, Channel.RECORD))
     mark = Receiving(comm.Irecv(np.zeros(1, np.uint8), 0, Channel.ARRIVED))
-    _all_or_stalled({0: mark}, deadline_s(), what, named, cure)
-    seconds = deadline_s() + _GRACE_S
+    seconds = deadline_s()
+    _all_or_stalled({0: mark}, seconds, what, named, cure)
+    seconds += _GRACE_S
     if finish({"table": Receiving(comm.Irecv(table, 0, Channel.TABLE)), "own": sent}, seconds, what):
         raise Stalled(f"{what}: {named(0)} came, but did not say within {seconds:g} s whom it waits for")
 
@@ -110,7 +105,7 @@ def _all_or_stalled(pending, seconds, what, named, cure):
         raise Stalled(f"{what}: {names} did not come within {seconds:g} s (FLAGS_rpc_deadline): {cure}")
 
 
-def leave(comm):
+def leave(comm: Any) -> None:
     """Collective: wait for all ranks before MPI_Finalize, which would take a whole core while it waits for them.
 
     Without a deadline: a rank may do something else at length when the others are done. Whether it still lives is
@@ -125,12 +120,12 @@ def leave(comm):
     finish({rank: comm.Isend(word, rank, Channel.LEAVING) for rank in others}, FOR_EVER_S)
 
 
-def barrier(comm, named):
+def barrier(comm: Any, named: Callable[[int], str]) -> None:
     """Collective: returns when all ranks of ``comm`` have come."""
     _agree(comm, "barrier", 0, named)
 
 
-def all_gather(comm, value, named):
+def all_gather(comm: Any, value: Any, named: Callable[[int], str]) -> list:
     """Collective: every rank's value (array, number, text, list, dict or None), in rank order."""
     mine = np.frombuffer(pack(value), np.uint8)
     sizes = _agree(comm, "all_gather", mine.size, named)
@@ -146,7 +141,7 @@ def all_gather(comm, value, named):
     return [unpack(array.tobytes()) for array in received]
 
 
-def all_reduce(comm, array, mode, named):
+def all_reduce(comm: Any, array: Any, mode: str, named: Callable[[int], str]) -> np.ndarray:
     """Collective: all ranks' arrays combined element by element, in rank order, so that the bits are always the
     same."""
     combine = mode_named(mode)
@@ -167,14 +162,14 @@ def all_reduce(comm, array, mode, named):
     return result.reshape(array.shape)
 
 
-def mode_named(mode):
+def mode_named(mode: str) -> Callable:
     """The function that combines two arrays in this mode."""
     if mode not in MODES:
         raise UsageError(f"all_reduce: mode must be sum, max or min, got {mode!r}")
     return MODES[mode]
 
 
-def pack(value):
+def pack(value: Any) -> bytes:
     """A value as bytes: an array as npy, anything else as JSON."""
     if isinstance(value, (np.ndarray, np.generic)):
         stream = io.BytesIO(b"N")
@@ -188,7 +183,7 @@ def pack(value):
                          f"{type(value).__name__}: {error}") from None
 
 
-def unpack(data):
+def unpack(data: bytes) -> Any:
     """The value in bytes made by ``pack``; never executes what they say."""
     if data[:1] == b"N":
         return np.load(io.BytesIO(data[1:]), allow_pickle=False)
@@ -203,15 +198,16 @@ def _agree(comm, call, size, named):
         if text != texts[0]:
             error = UsageError(f"{named(0)} calls {texts[0]} while {named(rank)} calls {text}: all must make the same "
                                f"calls in the same order")
-            error.told_elsewhere = comm.rank > 0
+            error.reported_by_peer = comm.rank > 0
             raise error
     return [size for size, _ in calls]
 
 
 def _transfer(request, what, comm, named):
     everybody = ", ".join(named(rank) for rank in range(comm.size) if rank != comm.rank)
-    if finish({0: Sending(request)}, deadline_s()):
-        raise Stalled(f"{what}: all had come, but the transfer with {everybody} did not end within {deadline_s():g} s")
+    seconds = deadline_s()
+    if finish({0: Sending(request)}, seconds):
+        raise Stalled(f"{what}: all had come, but the transfer with {everybody} did not end within {seconds:g} s")
 
 
 def _numeric(array):

@@ -7,16 +7,18 @@ is decided above.
 
 import signal
 import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
-from fleet_mpi.errors import Preempted, Stalled, UsageError
-from fleet_mpi.ranks import meeting
+from fleet_mpi.errors import Stalled, UsageError
+from fleet_mpi.ranks import meeting, waiting
 from fleet_mpi.ranks.channels import Channel
-from fleet_mpi.ranks.in_flight import Receiving, Sending
+from fleet_mpi.ranks.pending_requests import Receiving, Sending
+from fleet_mpi.ranks.policy import DEFAULT, Outcome, Policy
 
-SIGNALS = (signal.SIGUSR1, signal.SIGTERM)
-EXIT_CODE = Preempted.exit_code  # the batch script requeues the job
+SIGNALS, EXIT_CODE = DEFAULT.signals, DEFAULT.exit_code
 
 _GO_ON, _STOP, _LEFT = range(3)
 _LOOK_EVERY_S = 0.25     # how long a request may go unseen, where steps are shorter than that
@@ -27,14 +29,17 @@ _wish = {}    # "signal": the first one that came
 _before = {}  # signal: the handler it had
 
 
-def watch(signals=SIGNALS):
-    """From now on these signals ask this process to stop, and do not kill it. For every rank, servers too, early."""
-    for number in signals:
+def watch(signals: Iterable[int] = SIGNALS, policy: Policy = DEFAULT) -> None:
+    """From now on these signals ask this process to stop, and do not kill it. For every rank, servers too, early.
+
+    Under a policy by which a signal does not save they stay what they are.
+    """
+    for number in signals if policy.signal is Outcome.SAVE_AND_END else ():
         if number not in _before:
             _before[number] = signal.signal(number, _note)
 
 
-def release():
+def release() -> None:
     """Give the signals back to whom they belonged to, and forget the wish."""
     while _before:
         number, handler = _before.popitem()
@@ -42,7 +47,7 @@ def release():
     _wish.clear()
 
 
-def requested():
+def requested() -> bool:
     """Whether this process was asked to stop; others of the job may not know yet."""
     return bool(_wish)
 
@@ -61,7 +66,8 @@ class Agreement:
             that follow from what all have told. Otherwise a worker stops when it hears of the wish.
     """
 
-    def __init__(self, comm, named=str, together=True, clock=time.monotonic):
+    def __init__(self, comm: Any, named: Callable[[int], str] = str, together: bool = True,
+                 clock: Callable[[], float] = time.monotonic):
         self.comm, self.named, self.together, self.clock = comm, named, together, clock
         self.heard, self.left, self.has_left = {}, set(), False
         self._next_look, self._looked = 0, None
@@ -69,7 +75,7 @@ class Agreement:
         self._awaited = {rank: self._await(rank) for rank in others}
         self._sent = []
 
-    def reached(self, step, wish):
+    def reached(self, step: int, wish: bool) -> bool:
         """Whether to stop after this step, where ``wish`` is whether this worker was asked to."""
         if not self._awaited:
             return wish
@@ -78,7 +84,7 @@ class Agreement:
         self._listen()
         return wish or bool(self.heard)
 
-    def gather(self, step):
+    def gather(self, step: int) -> dict[int, int]:
         """Collective, once stopping: wait for the others; {rank: steps done} of all workers that have not left."""
         if not self._awaited:
             return {} if self.comm is None else {self.comm.rank: step}
@@ -86,13 +92,13 @@ class Agreement:
         words = self._hear_all(step)
         return {self.comm.rank: step, **{rank: theirs for rank, (_, theirs, _) in words.items()}}
 
-    def leave(self):
+    def leave(self) -> None:
         """Tell the others that this worker takes no further part; nobody is waited for. May be called again."""
         if not self.has_left:
             self.has_left = True
             self._tell(_LEFT, 0)
 
-    def see_off(self):
+    def see_off(self) -> None:
         """Leave, and take the others' last words: some MPI libraries complain of messages that nobody has taken.
 
         One that does not come soon is not waited for: it may be waiting for this process's goodbye to the servers.
@@ -141,10 +147,11 @@ class Agreement:
         """{rank: word} of all that have not left; Stalled names who does not come."""
         words, self.heard = self.heard, {}
         missing = {rank: request for rank, (_, request) in self._awaited.items() if rank not in words}
-        late = meeting.finish(missing, meeting.deadline_s())
+        seconds = waiting.deadline_s()
+        late = meeting.finish(missing, seconds)
         if late:
             names = ", ".join(self.named(rank) for rank in sorted(late))
-            raise Stalled(f"whether to stop after step {step}: {names} did not come within {meeting.deadline_s():g} s "
+            raise Stalled(f"whether to stop after step {step}: {names} did not come within {seconds:g} s "
                           f"(FLAGS_rpc_deadline); a worker that is done must say so (Preemption.finish)")
         for rank in missing:
             self._take(rank, words)

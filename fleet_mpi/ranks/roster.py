@@ -9,6 +9,7 @@ import os
 import platform
 import socket
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,8 @@ class Record(NamedTuple):
     listed: str = ""      # that list, as far as it fits: for the warning only
 
 
-def describe(role, index=None, endpoint="", workers=None, servers=None):
+def describe(role: str, index: int | None = None, endpoint: str = "", workers: int | list[str] | None = None,
+             servers: int | list[str] | None = None) -> Record:
     """This process's record; ``workers`` and ``servers`` are counts, or lists of labels, or None."""
     if role not in ROLES:
         raise UsageError(f"join: expected role 'worker' or 'server', got {role!r}")
@@ -72,7 +74,7 @@ def describe(role, index=None, endpoint="", workers=None, servers=None):
         python=platform.python_version(), numpy=np.__version__, listed=listed)
 
 
-def encode(record):
+def encode(record: Record) -> bytes:
     """The record as RECORD_BYTES bytes; texts that do not fit are cut."""
     parts = [_MAGIC, _text_bytes(record.version, 32),
              _NUMBERS.pack(ROLES.index(record.role), record.index, record.workers, record.servers, record.threads,
@@ -81,7 +83,7 @@ def encode(record):
     return b"".join(parts).ljust(RECORD_BYTES, b"\0")
 
 
-def decode(data, rank):
+def decode(data: bytes, rank: int) -> Record:
     """The record in the bytes of ``rank``; a version other than ours is refused before the rest is looked at."""
     data = bytes(data)
     if len(data) != RECORD_BYTES or not data.startswith(_MAGIC):
@@ -101,7 +103,7 @@ def decode(data, rank):
     return Record(ROLES[numbers[0]], *numbers[1:], **texts)
 
 
-def arrange(records):
+def arrange(records: Sequence[Record]) -> tuple[tuple[Member, ...], list[str]]:
     """Who is who, from all ranks' records in rank order.
 
     Returns (members in rank order, warnings). Raises UsageError, naming ranks, where no job follows from them.

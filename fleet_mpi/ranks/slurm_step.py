@@ -3,7 +3,7 @@
 from fleet_mpi import settings
 
 
-def neighbours():
+def neighbours() -> tuple[str, int, int, int, int]:
     """(job, size, rank, number on this machine, count there), as ``arriving.Neighbours`` has them; no job: no step.
 
     The parts of a heterogeneous job count their processes apart, and may share a machine: they do not know each other.

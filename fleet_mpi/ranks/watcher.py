@@ -44,7 +44,7 @@ SEGMENTS_AT_A_TIME = 4  # of ranks: reading what one has mapped takes about a mi
 class Rank:
     """What is known of one process."""
 
-    def __init__(self, connection):
+    def __init__(self, connection: socket.socket):
         self.connection = connection
         self.pid, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if user != os.getuid():
@@ -58,7 +58,7 @@ class Rank:
         self.ended_as = 0  # the first, second, ... to end, which is to close its files
         self.closing = None  # a file descriptor of the same connection that tells only that
 
-    def take(self, packet):
+    def take(self, packet: bytes) -> None:
         """Take in what the rank says; what cannot be meant is passed over: this process must not die of it."""
         try:
             kind, text, number = packet.decode().split("\t")
@@ -74,16 +74,16 @@ class Rank:
         elif kind == "bye":
             self.bye, self.code = text, int(seconds)
 
-    def is_stopped(self):
+    def is_stopped(self) -> bool:
         """Whether a signal has stopped the process."""
         return self._stat()[:1] == ["T"]
 
-    def note_status(self):
+    def note_status(self) -> None:
         """Keep the exit status of a process that is about to end or has; gone once its parent has collected it."""
         fields = self._stat()
         self.status = int(fields[49]) if fields else self.status
 
-    def note_segments(self):
+    def note_segments(self) -> None:
         """Keep the names of the memory that MPI shares between ranks of this machine."""
         try:
             with open(f"/proc/{self.pid}/maps") as file:
@@ -100,18 +100,19 @@ class Rank:
         except OSError:
             return []
 
-    def is_lost(self):
+    def is_lost(self) -> bool:
         """Whether a process that has ended was not meant to, and could not say so."""
-        return not self.bye or self.left_early or self.bye != "reported" and self.status not in (None, 0, self.code << 8)
+        is_unexpected = self.bye != "reported" and self.status not in (None, 0, self.code << 8)
+        return not self.bye or self.left_early or is_unexpected
 
-    def order(self, code):
+    def order(self, code: int) -> None:
         """Ask the process to end with this code; 0: to flush what it has written."""
         try:
             self.connection.send(b"end\t%d" % code, socket.MSG_DONTWAIT)
         except OSError:
             pass  # it has ended
 
-    def send(self, number):
+    def send(self, number: int) -> None:
         """Send a signal; a process that is gone already is none of our business."""
         try:
             signal.pidfd_send_signal(self.handle, number)
@@ -123,7 +124,7 @@ class Rank:
         """The number of the signal that has ended it, 0 for none; None where that was not seen."""
         return None if self.status is None else self.status & 0x7F
 
-    def how_it_ended(self):
+    def how_it_ended(self) -> str:
         """For the sentence, from the wait status as far as it was seen."""
         number = self.signal
         if number:
@@ -150,7 +151,7 @@ class Watcher:
     ``launcher_line`` is the file descriptor to MPICH's mpirun, or -1.
     """
 
-    def __init__(self, listener, count, launcher_line=-1, write=None):
+    def __init__(self, listener: socket.socket, count: int, launcher_line: int = -1, write=None):
         self.listener, self.count, self.launcher_line, self.reports_ends = listener, count, launcher_line, True
         self.write = write or _write
         self.ranks, self.ended, self.came = {}, [], 0
@@ -162,7 +163,7 @@ class Watcher:
         self.poll.register(listener, select.EPOLLIN)
         self.connections, self.handles, self.closings = {}, {}, {}
 
-    def run(self):
+    def run(self) -> None:
         """Watch until all ranks have ended, then remove the memory that killed ones have left behind."""
         try:
             while not self._is_over():
@@ -180,7 +181,7 @@ class Watcher:
             except OSError:
                 pass  # MPI has removed it, as it does at an end in order
 
-    def turn(self, seconds):
+    def turn(self, seconds: float) -> None:
         """Take what comes within so many seconds, then look at every rank."""
         self._take_in(seconds)
         if self.lost_at is not None and self.reports_ends:
@@ -360,7 +361,7 @@ class Watcher:
         # Open MPI's sends SIGTERM to all, after MPI_Abort for example.
         return self.launcher_line < 0 and len(lost) > 1 and lost[0].signal == signal.SIGTERM
 
-    def end(self, code, culprit=None):
+    def end(self, code: int, culprit: "Rank | None" = None) -> None:
         """End the ranks of this machine, and with them the job: by mpirun or by asking, then by force."""
         self.reports_ends = False
         _leave_note(FIRST_FAILURE, str(code))
@@ -415,7 +416,7 @@ def _leave_note(name, text):
             pass  # a rank was quicker, or the folder is on another machine
 
 
-def main(listener, count, launcher_line):
+def main(listener: str, count: str, launcher_line: str) -> None:
     """Watch the ranks of this machine; the arguments are numbers as text."""
     Watcher(socket.socket(fileno=int(listener)), int(count), int(launcher_line)).run()
 

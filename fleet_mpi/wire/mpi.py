@@ -3,7 +3,7 @@
 from mpi4py import MPI
 
 from fleet_mpi.errors import PeerLost
-from fleet_mpi.ranks.in_flight import Receiving, Sending
+from fleet_mpi.ranks.pending_requests import Receiving, Sending
 from fleet_mpi.wire.inboxes import Inboxes
 from fleet_mpi.wire.transport import Pending, Transport, too_long
 

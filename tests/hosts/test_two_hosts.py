@@ -39,7 +39,7 @@ def model(ended):
 
 def test_a_rank_that_fails_on_another_host_ends_the_job_and_says_where(hosts, tmp_path):
     script = tmp_path / "train.py"
-    script.write_text("import socket, sys\nfrom fleet_mpi import cluster\ncluster.join('worker')\n"
+    script.write_text("import socket, sys\nfrom fleet_mpi.ranks import cluster\ncluster.join('worker')\n"
                       f"sys.exit(7 if socket.gethostname() == {hosts.names[1]!r} else cluster.current().barrier())\n")
     ended = run_job(None, [script], via="command", python=hosts.command(1), cwd=tmp_path, timeout=120,
                     env=hosts.environment())
@@ -49,7 +49,7 @@ def test_a_rank_that_fails_on_another_host_ends_the_job_and_says_where(hosts, tm
 
 FROZEN = """
 import os, signal, socket, subprocess, sys, time
-from fleet_mpi import cluster
+from fleet_mpi.ranks import cluster
 job = cluster.join("worker" if int(os.environ.get("PMIX_RANK", os.environ.get("PMI_RANK"))) else "server")
 time.sleep(1)
 if socket.gethostname() == sys.argv[1]:

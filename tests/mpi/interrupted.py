@@ -9,15 +9,16 @@ any inbox in place of it. Rank 0 serves (FLEET_MPI_SERVERS=1).
 import os
 import signal
 import sys
+import time
+from types import SimpleNamespace
 
 import numpy as np
 
 from fleet_mpi import fluid
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
-from fleet_mpi.ranks import cluster
+from fleet_mpi.ranks import cluster, waiting
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.runtime import sessions
-from fleet_mpi.wire import waiting
 from fleet_mpi.wire.mpi import MPITransport
 
 CHOSEN, PLACES, WAY, FOLDER = int(sys.argv[1]), sys.argv[2].split(","), sys.argv[3], sys.argv[4]
@@ -46,10 +47,12 @@ def at(place):
         os.kill(os.getpid(), signal.SIGALRM)
 
 
-def rest(self, rest=waiting.Backoff.rest):
-    """A wait in which nothing has come."""
-    at(doing)
-    return rest(self)
+def pause(pause):
+    """A pause of a wait in which nothing has come."""
+    def paused(*seconds):
+        at(doing)
+        return pause(*seconds)
+    return paused
 
 
 def post_send(self, peer, channel, array, post_send=MPITransport.post_send):
@@ -88,7 +91,9 @@ def train():
 
 
 signal.signal(signal.SIGALRM, interrupt)
-waiting.Backoff.rest, MPITransport.post_send = rest, post_send
+waiting.os = SimpleNamespace(sched_yield=pause(os.sched_yield))
+waiting.time = SimpleNamespace(sleep=pause(time.sleep), monotonic=time.monotonic)
+MPITransport.post_send = post_send
 fleet.init()
 x = fluid.layers.data(name="x", shape=[4], dtype="float32")
 y = fluid.layers.data(name="y", shape=[1], dtype="float32")

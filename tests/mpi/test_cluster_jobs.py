@@ -14,7 +14,8 @@ TOGETHER = """
     import sys
 
     import numpy as np
-    from fleet_mpi import cluster, settings
+    from fleet_mpi import settings
+    from fleet_mpi.ranks import cluster
     from fleet_mpi.fleet import metrics, role_makers
     from fleet_mpi.fleet.paddle2 import paddle_fleet
 
@@ -46,7 +47,8 @@ TOGETHER = """
 
 FAILING = """
     import sys, threading, time
-    from fleet_mpi import cluster, errors
+    from fleet_mpi import errors
+    from fleet_mpi.ranks import cluster
 
     def fail_in_thread():
         raise RuntimeError("boom")

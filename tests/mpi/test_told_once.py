@@ -42,7 +42,7 @@ def test_a_folder_for_compiled_kernels(tmp_path):
                     "instead")
     (tmp_path / "tmp").mkdir()
     script = tmp_path / "kernel.py"
-    script.write_text("import numpy as np\nfrom fleet_mpi import cluster\ncluster.world()\n"
+    script.write_text("import numpy as np\nfrom fleet_mpi.ranks import cluster\ncluster.world()\n"
                       "from fleet_mpi.kernels.numba.elementary import _exp32\nprint('mean loss', "
                       "_exp32(np.float32(0)))\n")
     ended = run_job(2, [script], python=(*wrapped, sys.executable),

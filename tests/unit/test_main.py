@@ -155,7 +155,8 @@ def test_an_error_of_python_shows_the_scripts_own_lines_only(run):
     assert "The above exception was the direct cause" in ended.stderr
 
 
-@pytest.mark.parametrize("first", ("", "import fleet_mpi.fluid; from fleet_mpi import cluster; cluster.guard(); "))
+@pytest.mark.parametrize("first", (
+    "", "import fleet_mpi.fluid; from fleet_mpi.ranks import cluster; cluster.guard(); "))
 def test_an_error_of_python_in_a_rank_ends_the_job_with_its_sentence(run, first):
     ended = run(first + "raise KeyError('mine')", PMI_RANK="1", PMI_SIZE="2")
     assert ended.returncode == 1 and ended.stderr.count("File ") == 1, ended.stderr

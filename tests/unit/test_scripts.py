@@ -93,6 +93,9 @@ CLAIMS = {
     "learning_to_rank": ["pairs > 2000", "last < first / 2", "right > 0.85", "points == 2"],
     "serialized_model": ["last < first / 10", "(same, loaded, feeds, fetches) == (1, 1, 1, 1)"],
     "decoder_with_cell": ["last < first / 5", "right == of == 3", "(stopped, sentences) == (1, 6)"],
+    "digits_by_model": ["parameters == 11842", "(steps, epochs, saved) == (60, 2, 3)", "last < first / 4",
+                        "before < 0.3", "top1 > 0.85", "top2 >= top1", "right == top1", "rate == 0.005",
+                        "(same, one_step) == (1, 2)", "inferred < 1e-5"],
     "program_surgery": ["persistable == 6", "code_mentions_scale == 1", "profile_written == 1", "last < first / 2"],
 }
 PIPE_COMMANDS = {"ctr_reader"}

@@ -10,10 +10,11 @@ PACKAGE = ROOT / "fleet_mpi"
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
 
-# A pipe command's output is its stdout, a command's table too; what a script reads there, it asked for. A loader's
+# A pipe command's output is its stdout, a command's table too; what a script reads there, it asked for. A
+# model's progress goes where the original's goes. A loader's
 # worker flushes what the script's dataset printed.
 MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py", "data/worker_process.py", "launch/plan_command.py",
-                       "launch/doctor.py",
+                       "launch/doctor.py", "paddle/hapi/progress.py",
                          "launch/names_command.py")
 MAY_PRINT_TO_STDERR = ("__main__.py", "launch/")
 

@@ -11,5 +11,6 @@ __getattr__ = _missing_name("paddle.fluid.contrib", globals(), {
                     "fleet_mpi.fluid.contrib.decoder"),
     "op_freq_statistic": "fleet_mpi.fluid.contrib.op_frequence",
     "distributed_batch_reader": "fleet_mpi.fluid.contrib.reader",
-    **dict.fromkeys(("extend_with_decoupled_weight_decay", "summary"), "fleet_mpi.fluid.early_modules"),
+    "extend_with_decoupled_weight_decay": "fleet_mpi.fluid.refused_modules.fluid_contrib_extend_optimizer",
+    "summary": "fleet_mpi.fluid.refused_modules.fluid_contrib_model_stat",
     "slim": "fleet_mpi.fluid.contrib.slim", "QuantizeTranspiler": "fleet_mpi.fluid.contrib.slim"})

@@ -8,7 +8,8 @@ from fleet_mpi.paddle.distributed import fleet
 
 __getattr__ = _missing_name("paddle.distributed", globals(), {
     "transpiler": "fleet_mpi.fluid.transpiler", "io": "fleet_mpi.paddle.distributed.io",
-    "fs_wrapper": "fleet_mpi.paddle.distributed.fs_wrapper"}, dict.fromkeys(
+    "fs_wrapper": "fleet_mpi.paddle.distributed.fs_wrapper",
+    "utils": "fleet_mpi.fluid.refused_modules:distributed_utils"}, dict.fromkeys(
         ("all_reduce", "all_gather", "broadcast", "reduce", "scatter", "spawn", "send", "recv", "new_group", "split"),
         "eager tensors are not built; take fleet.util.all_reduce and all_gather for arrays, or the layers of "
         "fluid.layers.collective in a program"))

@@ -6,8 +6,8 @@ from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.paddle import nn as _nn
 
 __path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
-activation = common = container = conv = distance = layers = loss = norm = pooling = rnn = transformer = vision = \
-    _sys.modules[__name__]
+activation = common = container = conv = distance = extension = layers = loss = norm = pooling = rnn = \
+    transformer = vision = _sys.modules[__name__]
 _refuse = _missing_name("paddle.nn.layer", vars(_nn))
 
 

@@ -24,6 +24,7 @@ def data(name, shape, dtype=None, lod_level=0):
 
 
 __getattr__ = _missing_name("paddle.static", globals(), {
+    "InputSpec": "fleet_mpi.program.layers.input_spec",
     "WeightNormParamAttr": "fleet_mpi.program.build.weight_norm:WeightNormParamAttr",
     "exponential_decay": "fleet_mpi.program.build.schedules:exponential_decay",
     "ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
@@ -34,6 +35,4 @@ __getattr__ = _missing_name("paddle.static", globals(), {
         "deserialize_persistables", "deserialize_program", "load_from_file", "normalize_program", "save_to_file",
         "serialize_persistables", "serialize_program")},
     **{name: f"fleet_mpi.paddle.static.{name}" for name in ("amp", "io")}},
-    {"xpu_places": "such devices are not built; take cpu_places or cuda_places",
-     "InputSpec": "it describes what eager models take, and there is no eager mode; declare inputs with "
-                  "paddle.static.data"})
+    {"xpu_places": "such devices are not built; take cpu_places or cuda_places"})

@@ -22,5 +22,8 @@ def try_import(module_name, err_msg=None):
 
 
 __getattr__ = _missing_name("paddle.utils", globals(), {
+    "download": "fleet_mpi.paddle.utils.download",
+    "cpp_extension": "fleet_mpi.fluid.refused_modules:utils_cpp_extension",
+    "profiler": "fleet_mpi.fluid.profiler",
     "plot": "fleet_mpi.paddle.utils.plot", "Ploter": "fleet_mpi.paddle.utils.plot",
     "run_check": "fleet_mpi.fluid.install_check"})

@@ -8,7 +8,8 @@ A table comes in three parts, and a kind of table is one file with all of them:
 
 What a push holds for a table, and what a request for rows and its answer hold, are lines of bytes whose length follows
 from a *count* of rows that is sent before them; a table that travels whole has no use for the count. No table knows
-messages, and no other room knows what a table looks like inside.
+messages, and no other room knows what a table looks like inside. Of the dense table servers and modes know one thing
+more: it lies in an image of bytes (``params``), which is updated and answered piece by piece (``update_piece``).
 """
 
 from collections.abc import Mapping, Sequence

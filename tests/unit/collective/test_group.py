@@ -8,16 +8,16 @@ import pytest
 from fleet_mpi import settings
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.group import Group
-from fleet_mpi.collective.presence import Place, Presence
 from fleet_mpi.errors import PeerLost, Stalled
+from fleet_mpi.ranks.liveness import Liveness, Place
 from fleet_mpi.wire.loopback import Network
 
 
-def groups_of(count, has_presence=False):
+def groups_of(count, has_liveness=False):
     """The workers of one group."""
     network, news = Network(), Network()
     return [Group(number, [network.transport(number)], count, "worker {}".format,
-                  Presence(news.transport(number), count, "worker {}".format) if has_presence else None)
+                  Liveness(news.transport(number), count, "worker {}".format) if has_liveness else None)
             for number in range(count)]
 
 
@@ -82,9 +82,9 @@ def test_one_worker_needs_nobody():
     assert alone.gather([np.array([4])])[0][0].tolist() == [4]
 
 
-@pytest.mark.parametrize("has_presence", (False, True))
-def test_who_does_not_come_is_named_by_the_first_who_waits(soon, has_presence):
-    groups = groups_of(3, has_presence)
+@pytest.mark.parametrize("has_liveness", (False, True))
+def test_who_does_not_come_is_named_by_the_first_who_waits(soon, has_liveness):
+    groups = groups_of(3, has_liveness)
 
     def work(group):
         group.finish([ExactAllReduce(group.lanes[0], group.ranks).start(np.ones(30000, "float32"))], "the sum")
@@ -92,7 +92,7 @@ def test_who_does_not_come_is_named_by_the_first_who_waits(soon, has_presence):
     assert isinstance(first, Stalled) and isinstance(second, Stalled)
     assert "worker 0: the sum: waited" in str(first)
     assert str(first).count("worker 2") == 1 and "worker 1" not in str(first)
-    assert not first.told_elsewhere and second.told_elsewhere
+    assert not first.reported_by_peer and second.reported_by_peer
 
 
 def test_one_who_waits_too_is_not_blamed_though_its_sum_is_awaited(soon):
@@ -107,13 +107,13 @@ def test_one_who_waits_too_is_not_blamed_though_its_sum_is_awaited(soon):
 
 def test_one_who_has_left_is_named_before_the_deadline():
     groups = groups_of(2, True)
-    groups[1].presence._tell(True, Place.EXCHANGE, "has ended")
+    groups[1].liveness._tell(True, Place.EXCHANGE, "has ended")
     with pytest.raises(PeerLost, match="the first values: worker 1 has ended"):
         groups[0].finish([ExactAllReduce(groups[0].lanes[0], [0, 1]).start(np.ones(3))], "the first values")
 
 
 def test_the_first_step_has_more_time(soon):
     groups = groups_of(2)
-    groups[0].patience_s = 0.6
+    groups[0].first_step_s = 0.6
     with pytest.raises(Stalled, match="waited 0.6 s"):
         groups[0].finish([ExactAllReduce(groups[0].lanes[0], [0, 1]).start(np.ones(3))], "a step")

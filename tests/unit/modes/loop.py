@@ -16,7 +16,7 @@ from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.placement import Variable, place
-from fleet_mpi.wire import waiting
+from fleet_mpi.ranks import waiting
 from fleet_mpi.wire.loopback import Network
 
 VARIABLES = (Variable("w", (6, 3)), Variable("b", (3,)))
@@ -50,11 +50,11 @@ class Loop:
         self.players = {worker: _Player(worker, body) for worker in range(len(self.clients))}
         for worker, client in enumerate(self.clients):
             client.transport.on_wait = self.players[worker].pause
-        longest, waiting.LONGEST_SLEEP = waiting.LONGEST_SLEEP, 0.0
+        longest, waiting.LONGEST_SLEEP_S = waiting.LONGEST_SLEEP_S, 0.0
         try:
             self._play(itertools.chain(script, itertools.count()))
         finally:
-            waiting.LONGEST_SLEEP = longest
+            waiting.LONGEST_SLEEP_S = longest
             for player in self.players.values():
                 player.stop()
             for client in self.clients:
@@ -73,7 +73,7 @@ class Loop:
         if isinstance(one, _Player):
             one.go_on()
         elif not one.advance():
-            one.patience.check()
+            one.stalls.look()
 
     def pause(self, worker):
         """Called by a worker: let others go first, if the script wants so."""

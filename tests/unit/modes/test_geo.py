@@ -8,7 +8,7 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
-from fleet_mpi.wire import waiting
+from fleet_mpi.ranks import waiting
 from tests.unit.modes.loop import LeastSquares, Loop
 
 VARIABLE = (Variable("p", (5,)),)
@@ -128,4 +128,4 @@ def test_the_first_exchange_has_no_time_of_a_first_step():
     client = Loop("geo", {"k_steps": 100}, workers=1).clients[0]
     client.first_step_s, client.is_first_step = 1000.0, True
     modes.worker_half("geo", client, {"k_steps": 100})
-    assert client._longest() == pytest.approx(1.1 * waiting.deadline() + 2)
+    assert client._limit_s() == pytest.approx(1.1 * waiting.deadline_s() + 2)

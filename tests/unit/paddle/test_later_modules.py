@@ -3,8 +3,8 @@
 import pytest
 
 from fleet_mpi import paddle
-from fleet_mpi.errors import NotBuilt, UnknownName
-from fleet_mpi.paddle import device, eager_modules, version
+from fleet_mpi.errors import EnvironmentProblem, UnknownName
+from fleet_mpi.paddle import device, version
 from fleet_mpi.paddle.utils.plot import Ploter
 
 
@@ -48,7 +48,13 @@ def test_old_functions_are_marked_and_modules_imported_by_name(capfd):
         paddle.utils.try_import("no_such_module")
 
 
-@pytest.mark.parametrize("name", sorted(eager_modules._REFUSED))
-def test_what_needs_eager_mode_is_refused_when_it_is_used(name):
-    with pytest.raises(NotBuilt, match=f"paddle.eager_modules.{name}: "):
-        getattr(eager_modules, name)()
+def test_files_of_the_network_are_found_where_they_were_placed(tmp_path):
+    download = paddle.utils.download
+    url = "https://example.org/nets/lenet.pdparams"
+    assert download.is_url(url) and not download.is_url("lenet.pdparams")
+    with pytest.raises(EnvironmentProblem, match="nothing is fetched from the network; place the file at .*lenet"):
+        download.get_path_from_url(url, str(tmp_path))
+    (tmp_path / "lenet.pdparams").write_bytes(b"weights")
+    assert download.get_path_from_url(url, str(tmp_path)) == str(tmp_path / "lenet.pdparams")
+    with pytest.raises(EnvironmentProblem, match="expected abc: place the file"):
+        download.get_path_from_url(url, str(tmp_path), md5sum="abc")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fleet_mpi.wire import waiting
+from fleet_mpi.ranks import waiting
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """Seconds until somebody counts as stalled; a test may set another."""
-    monkeypatch.setattr(waiting, "deadline", lambda: 10.0)
+    monkeypatch.setattr(waiting, "deadline_s", lambda: 10.0)

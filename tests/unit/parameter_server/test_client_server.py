@@ -11,8 +11,9 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.state import ServerState, param, rate
 from fleet_mpi.placement import Variable
+from fleet_mpi.ranks import waiting
 from fleet_mpi.ranks.channels import Channel
-from fleet_mpi.wire import protocol, waiting
+from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Header, Kind
 from tests.unit.parameter_server.loopback_job import ApplyAlone, Job
 
@@ -138,7 +139,7 @@ def test_a_round_goes_on_without_a_worker_that_left():
 @pytest.fixture
 def impatient(monkeypatch):
     """A deadline of a tenth of a second."""
-    monkeypatch.setattr(waiting, "deadline", lambda: 0.1)
+    monkeypatch.setattr(waiting, "deadline_s", lambda: 0.1)
 
 
 @pytest.mark.parametrize("lost, words", [
@@ -244,7 +245,7 @@ ASKED = {"pull": lambda client: client.collect(client.pull()),
 @example("freeze", Header(Kind.VALUES, 0), b"12345678901", None)
 def test_a_worker_refuses_answers_of_random_bytes_and_never_waits_for_ever(asked, header, inline, content):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiting, "deadline", lambda: 0.0005)
+        patch.setattr(waiting, "deadline_s", lambda: 0.0005)
         job = Job(1, 1, SMALL, SGD)
         client = job.clients[0]
         client.transport.on_wait = None

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import FleetError, PeerLost
-from fleet_mpi.parameter_server import interruption
 from fleet_mpi.parameter_server.state import ServerState, param, rate
+from fleet_mpi.ranks import liveness
 from tests.unit.parameter_server.loopback_job import VARIABLES, Job
 
 
@@ -74,7 +74,7 @@ def test_a_second_exception_goes_on_at_once_and_nothing_more_can_be_asked():
 
 
 def test_a_request_that_does_not_come_to_its_end_in_time_cuts_the_worker_off(monkeypatch):
-    monkeypatch.setattr(interruption, "FINISHING_S", 0.05)
+    monkeypatch.setattr(liveness, "FINISHING_S", 0.05)
     job, _ = filled()
     calls = []
 

@@ -103,8 +103,8 @@ def test_only_the_first_rows_have_the_time_of_a_first_step():
     client, longest = one_table({"servers": 1}).clients[0], []
     client.first_step_s, client.is_first_step = 1000.0, True
     on_wait = client.transport.on_wait
-    client.transport.on_wait = lambda: longest.append(client._longest()) or on_wait()
+    client.transport.on_wait = lambda: longest.append(client._limit_s()) or on_wait()
     for _ in range(2):
         client.pull_rows({0: np.array([3])})
     assert longest[0] > 1000 > longest[-1]
-    assert client._longest() > 1000   # the first push
+    assert client._limit_s() > 1000   # the first push

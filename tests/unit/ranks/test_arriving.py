@@ -79,7 +79,7 @@ def test_who_does_not_come_is_named_and_one_of_the_others_says_so(monkeypatch):
     errors = meet(monkeypatch, present=(1, 2), seconds=0.2)
     assert [type(error) for error in errors] == [Stalled, Stalled]
     assert all(f"rank 0 (host {HOST}) did not come within 0.2 s" in str(error) for error in errors)
-    assert [error.told_elsewhere for error in errors] == [False, True]
+    assert [error.reported_by_peer for error in errors] == [False, True]
 
 
 def meet(monkeypatch, present, seconds, **more):

@@ -104,9 +104,9 @@ def test_goodbyes_are_said_last_first_and_a_failing_one_ends_the_job():
 
 def test_an_error_that_the_first_rank_tells_waits_for_it():
     ended = run("""
-        ending._TOLD_ELSEWHERE_S = 0.3
+        ending._REPORTED_BY_PEER_S = 0.3
         error = errors.UsageError("all found this")
-        error.told_elsewhere = True
+        error.reported_by_peer = True
         threading.Timer(0.1, lambda: (sys.stderr.write("rank 0 ends the job"), sys.stderr.flush(), os._exit(7))).start()
         raise error
         """)

@@ -32,7 +32,7 @@ def test_a_wrong_pair_is_refused_with_the_cure(told, variables, own, cure):
     with pytest.raises(EnvironmentProblem, match="do not belong together") as caught:
         library.refuse_foreign_launcher(own)
     assert cure in str(caught.value) and caught.value.exit_code == 3
-    assert caught.value.told_elsewhere is (variables is BY_MPICH)  # rank 0 speaks for all
+    assert caught.value.reported_by_peer is (variables is BY_MPICH)  # rank 0 speaks for all
 
 
 @pytest.mark.parametrize("variables, own", (

@@ -102,7 +102,7 @@ def test_different_calls_are_told_apart_on_all_ranks_but_said_by_the_first_only(
         assert isinstance(result, UsageError)
         assert "rank 0 calls all_reduce sum of float32 [3] while " \
                "rank 1 calls all_reduce sum of float32 [2, 3]" in str(result)
-    assert [result.told_elsewhere for result in results] == [False, True]
+    assert [result.reported_by_peer for result in results] == [False, True]
 
 
 def test_a_barrier_beside_a_gathering_is_refused(on_ranks):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import PeerLost
+from fleet_mpi.ranks.waiting import wait_until
 from fleet_mpi.wire import protocol
-from fleet_mpi.wire.waiting import wait_until
 
 ONE, TWO, BACK = 1, 2, 3   # channels
 
@@ -21,7 +21,7 @@ def message(length, seed):
 def finish(transport, *pendings):
     """Wait for sends and receives."""
     for pending in pendings:
-        wait_until(pending.done, lambda: "nothing came", transport, longest=lambda: 20)
+        wait_until(pending.done, lambda: "nothing came", transport.progress, 20)
         assert pending.done()  # again
 
 

@@ -14,7 +14,7 @@ from fleet_mpi.launch.mpirun import MPICH, find_mpirun
 from fleet_mpi.ranks import cluster, ending
 from fleet_mpi.ranks.cluster import Cluster, Member
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MARKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "PALS_RANKID")
 
 
@@ -156,7 +156,8 @@ def test_one_process_keeps_its_seed():
 
 def test_a_described_job_begun_by_hand_exits_with_3():
     ended = subprocess.run(
-        [sys.executable, "-c", "from fleet_mpi import cluster; cluster.join('worker', 0, workers=2, servers=['a:1'])"],
+        [sys.executable, "-c",
+         "from fleet_mpi.ranks import cluster; cluster.join('worker', 0, workers=2, servers=['a:1'])"],
         capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert ended.returncode == 3 and ended.stdout == ""
     assert len(ended.stderr.splitlines()[-1].split(" : ")) == 3

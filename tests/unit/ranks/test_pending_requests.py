@@ -6,8 +6,8 @@ import weakref
 
 import pytest
 
-from fleet_mpi.ranks import in_flight
-from fleet_mpi.ranks.in_flight import Receiving, Sending
+from fleet_mpi.ranks import pending_requests
+from fleet_mpi.ranks.pending_requests import Receiving, Sending
 
 
 class Request:
@@ -32,10 +32,10 @@ class Request:
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
     """Lists of this test's own, at the middle of a process's life, and no patience."""
-    monkeypatch.setattr(in_flight, "_receives", [])
-    monkeypatch.setattr(in_flight, "_others", [])
-    monkeypatch.setattr(in_flight, "_is_late", False)
-    monkeypatch.setattr(in_flight, "SETTLING_S", 0.01)
+    monkeypatch.setattr(pending_requests, "_receives", [])
+    monkeypatch.setattr(pending_requests, "_others", [])
+    monkeypatch.setattr(pending_requests, "_is_late", False)
+    monkeypatch.setattr(pending_requests, "SETTLING_S", 0.01)
 
 
 @pytest.mark.parametrize("kind", (Sending, Receiving))
@@ -66,13 +66,13 @@ def test_receives_are_taken_back_and_sends_come_to_their_end():
     Sending(sent)
     Receiving(received)
     before = sys.getrefcount(sent)
-    in_flight.settle()
+    pending_requests.settle()
     assert received.is_cancelled and not sent.is_cancelled
     assert sys.getrefcount(sent) == before, "one that is not over must never be freed"
 
 
 def test_what_is_dropped_later_is_never_freed():
-    in_flight.settle()
+    pending_requests.settle()
     request = Request()
     before = sys.getrefcount(request)
     Receiving(request)

@@ -1,4 +1,4 @@
-"""Processes begun by hand cannot meet over MPI: the one mpirun line that begins them together instead.
+"""Processes that were started by hand cannot meet over MPI: the one mpirun line that begins them together instead.
 
 Each part of the line sets what tells its process who it is, by ``env``, which every MPI can start. Knows the
 names of variables and programs; starts nothing.
@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable, Mapping
 
 from fleet_mpi.errors import EnvironmentProblem
 
@@ -27,7 +28,7 @@ _TOLD_APART = {
 _BY_THE_CLOUD = ("PADDLE_TRAINER_ID", "POD_IP", "PADDLE_PORT")
 
 
-def refusal(role, index, workers, servers):
+def refusal(role: str, index: int, workers: int, servers: int | Iterable[str]) -> EnvironmentProblem:
     """The error for a process that is one of several but alone in its world.
 
     Args:
@@ -43,7 +44,7 @@ def refusal(role, index, workers, servers):
         f"{'' if told else ' (with the arguments of each process in its part)'}:\n{line}")
 
 
-def one_line(workers, servers, command, variables):
+def one_line(workers: int, servers: Iterable[str], command: list[str], variables: Mapping[str, str]) -> str:
     """The mpirun line for a job: servers by their labels, then workers, each with ``command`` and its own variables.
 
     ``variables``: this process's environment; what it says of PADDLE_* and FLAGS_* goes to all processes.

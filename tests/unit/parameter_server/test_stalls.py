@@ -5,13 +5,14 @@ import time
 
 import pytest
 
-from fleet_mpi.errors import Stalled
+from fleet_mpi.errors import PeerLost, Stalled
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
 from fleet_mpi.parameter_server.requests import Part
 from fleet_mpi.parameter_server.snapshots import ALONE
 from fleet_mpi.parameter_server.state import ServerState, param
 from fleet_mpi.placement import Variable
-from fleet_mpi.wire import waiting
+from fleet_mpi.ranks import waiting
+from fleet_mpi.ranks.policy import Outcome, Policy
 from fleet_mpi.wire.protocol import Kind
 from tests.unit.parameter_server.loopback_job import Job
 
@@ -26,7 +27,7 @@ def trained(monkeypatch):
     def make(servers, workers, variables=SMALL, recipes=SGD, steps=0, **options):
         job = Job(servers, workers, variables, recipes, **options)
         job.train(steps)
-        monkeypatch.setattr(waiting, "deadline", lambda: 0.2)
+        monkeypatch.setattr(waiting, "deadline_s", lambda: 0.2)
         return job
     return make
 
@@ -37,10 +38,10 @@ def test_a_worker_held_up_by_a_server_is_not_called_late_by_another_one(trained)
     held_up = job.clients[1]
     held_up._say_that_i_wait(held_up.links[1])
     serve_for(job.servers[0], 0.5)
-    assert job.servers[0].patience.held_up == {1}
+    assert job.servers[0].stalls.held_up == {1}
     held_up.push_pull()                       # it is free again
     job.pump(3)
-    assert not job.servers[0].patience.held_up
+    assert not job.servers[0].stalls.held_up
 
 
 def test_a_worker_that_waits_for_long_tells_the_servers_that_it_asked_nothing_of(trained):
@@ -64,8 +65,8 @@ def test_a_server_names_the_server_that_it_waits_for(trained):
 def test_a_first_step_is_waited_for_longer_but_not_for_ever(trained):
     job = trained(1, 2)
     server = job.servers[0]
-    server.patience.first_step_s = 0.6
-    server.patience.note(1, Kind.HELLO)
+    server.stalls.first_step_s = 0.6
+    server.stalls.note(1, Kind.HELLO)
     job.clients[0].push_pull()
     begun = time.monotonic()
     with pytest.raises(Stalled, match="the others have waited 0.6 s for worker 1"):
@@ -73,13 +74,34 @@ def test_a_first_step_is_waited_for_longer_but_not_for_ever(trained):
     assert time.monotonic() - begun > 0.55
 
 
+def test_a_policy_may_let_the_others_go_on_without_a_worker_that_is_late(trained):
+    job = trained(1, 2, steps=1)
+    server, client = job.servers[0], job.clients[0]
+    server.policy = Policy(stall=Outcome.GO_ON)
+    ticket = client.push_pull()
+    server.serve(until=lambda: server.applied[0] == 2)
+    client.collect(ticket)
+    assert server.active == {0} and server.applied == [2, 1]
+    job.clients[1].push_pull()                # too late: nobody takes it
+    job.pump(3)
+    assert server.applied == [2, 1]
+
+
+def test_a_policy_may_end_the_job_when_a_worker_leaves(trained):
+    job = trained(1, 2, steps=1)
+    job.servers[0].policy = Policy(leave=Outcome.END_JOB)
+    job.clients[1].leave()
+    with pytest.raises(PeerLost, match="worker 1 has left, and the job's policy is to end then"):
+        job.servers[0].serve()
+
+
 @pytest.mark.parametrize("greeted, steps", ((False, 0), (True, 1)))
 def test_who_never_came_and_who_has_trained_is_not(trained, greeted, steps):
     job = trained(1, 2, steps=steps)
     server = job.servers[0]
-    server.patience.first_step_s = 60
+    server.stalls.first_step_s = 60
     if greeted:
-        server.patience.note(1, Kind.HELLO)
+        server.stalls.note(1, Kind.HELLO)
     job.clients[0].push_pull()
     with pytest.raises(Stalled, match="the others have waited 0.2 s for worker 1"):
         server.serve()
@@ -89,11 +111,11 @@ def test_a_worker_waits_for_its_first_step_longer_than_for_later_ones_and_the_gr
     job = trained(1, 1, fingerprint={})
     client = job.clients[0]
     client.first_step_s = 10
-    assert client._longest() < 0.5
+    assert client._limit_s() < 0.5
     client.hello({})
-    assert client._longest() > 10
+    assert client._limit_s() > 10
     job.train(1)
-    assert client._longest() < 0.5
+    assert client._limit_s() < 0.5
 
 
 def test_all_waits_for_a_first_push_share_its_minute(trained, monkeypatch):
@@ -101,19 +123,19 @@ def test_all_waits_for_a_first_push_share_its_minute(trained, monkeypatch):
     client.first_step_s, now = 10, [100.0]
     client.hello({})
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    assert client._longest() > 10
+    assert client._limit_s() > 10
     now[0] += 20.0                    # its own kernels are compiled
     client.push()
-    assert client._longest() > 10
+    assert client._limit_s() > 10
     now[0] += 7.0
-    assert 3 < client._longest() < 6
+    assert 3 < client._limit_s() < 6
     now[0] += 7.0
-    assert client._longest() < 0.5
+    assert client._limit_s() < 0.5
 
 
 def test_a_server_that_stood_still_itself_looks_longer_before_it_calls_somebody_late(trained, monkeypatch):
     job = trained(1, 2, steps=1)
-    monkeypatch.setattr(waiting, "STOOD_STILL", 0.1)
+    monkeypatch.setattr(waiting, "STOOD_STILL_S", 0.1)
     job.clients[0].push_pull()
     serve_for(job.servers[0], 0.05)
     time.sleep(0.4)                           # stopped; worker 1's push would have been due meanwhile
@@ -129,11 +151,11 @@ def test_of_several_that_found_the_same_the_first_says_so(trained):
     for server in job.servers:
         with pytest.raises(Stalled) as stalled:
             server.serve()
-        told.append(stalled.value.told_elsewhere)
+        told.append(stalled.value.reported_by_peer)
     assert told == [False, True]
     with pytest.raises(Stalled) as stalled:
         job.clients[0].collect(ticket)
-    assert stalled.value.told_elsewhere
+    assert stalled.value.reported_by_peer
 
 
 def test_a_worker_that_hangs_while_it_saves_is_named_to_those_whose_pushes_wait(trained):

@@ -6,10 +6,11 @@ methods only.
 """
 
 import ctypes
-import time
+from typing import Any
+
+from fleet_mpi.ranks import waiting
 
 SETTLING_S = 2
-_LOOK_EVERY_S = 0.001
 
 _receives, _others = [], []  # dropped, and not over when last looked at
 _is_late = False             # whether nobody will look again
@@ -20,10 +21,10 @@ class Sending:
 
     __slots__ = ("request",)
 
-    def __init__(self, request):
+    def __init__(self, request: Any):
         self.request = request
 
-    def Test(self):
+    def Test(self) -> bool:
         """Whether it is over; True again at every later call."""
         return self.request.Test()
 
@@ -37,7 +38,7 @@ class Receiving(Sending):
 
     __slots__ = ()
 
-    def Cancel(self):
+    def Cancel(self) -> None:
         """Take it back; a message that has begun to come comes all the same."""
         self.request.Cancel()
 
@@ -54,16 +55,18 @@ def _keep(kept, request):
     kept[:] = [one for one in kept if not one.Test()]
 
 
-def settle():
+def settle() -> None:
     """Before MPI_Finalize, which goes on with them after Python has freed their arrays."""
     global _is_late
     _is_late = True
     for request in _receives:
         request.Cancel()
-    left, until = [*_receives, *_others], time.monotonic() + SETTLING_S
-    while left and time.monotonic() < until:
-        left = [request for request in left if not request.Test()]
-        time.sleep(_LOOK_EVERY_S if left else 0)
+    left = [*_receives, *_others]
+
+    def is_over():
+        left[:] = [request for request in left if not request.Test()]
+        return not left
+    waiting.poll(is_over, limit_s=SETTLING_S)
     for request in left:
         _keep_for_ever(request)
     _receives.clear()

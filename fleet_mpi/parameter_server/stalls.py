@@ -1,26 +1,20 @@
-"""Whom a server calls late: the worker or server that others wait for, once the deadline is over.
+"""Whom a server calls late: the worker or server that others wait for, by the rules of ``ranks.liveness``.
 
 Not a worker that is itself held up: it says so (WAITING) when it has waited for another server for long, and names
-that one in its own time. And not one in its first step, where kernels are compiled, before ``FIRST_STEP_S``.
+that one in its own time. What follows is the policy's.
 """
 
 import time
 
 from fleet_mpi.errors import Stalled
-from fleet_mpi.wire import waiting
+from fleet_mpi.ranks import waiting
+from fleet_mpi.ranks.liveness import first_step_limit_s, report_by_first
 from fleet_mpi.wire.protocol import Kind
 
-FIRST_STEP_S = 60.0  # compiling took 15 s with more ranks than cores; a deadline that is longer stays what it is
 _OF_SAVING = (Kind.FREEZE, Kind.COPY, Kind.FETCH, Kind.STORE, Kind.THAW)
-LOOK_EVERY_S = 0.02  # an idle server looks for messages more often than for the time
 
 
-def of_first_step(seconds, first_step_s):
-    """How long a first step is waited for, where others are waited for so many ``seconds``."""
-    return max(seconds, first_step_s)
-
-
-class Patience:
+class StallDetector:
     """One server's. ``first_step_s`` is 0 where nothing is compiled."""
 
     def __init__(self, server, first_step_s=0.0):
@@ -28,6 +22,11 @@ class Patience:
         self.greeted, self.held_up = set(), set()
         self.looked, self.trusted_until = time.monotonic(), 0.0
         self.savers_heard = {}   # {worker: when a request of its save or load came last}
+        self.begin()
+
+    def begin(self):
+        """Read the deadline; before every wait."""
+        self.deadline_s = waiting.deadline_s()
 
     def note(self, worker, kind):
         """A request of this kind came from a worker."""
@@ -40,59 +39,62 @@ class Patience:
         if kind == Kind.HELLO:
             self.greeted.add(worker)
 
-    def check(self):
+    def look(self, idle_s=0.0):
         """Raise Stalled, and tell the workers that wait, if somebody is late."""
         now = time.monotonic()
-        if now - self.looked < LOOK_EVERY_S or self._must_look_longer(now):
+        if self._must_look_longer(now):
             return
-        server, waited = self.server, waiting.deadline()
+        server, limit_s = self.server, self.deadline_s
         if server.exchange.is_first:
-            waited = of_first_step(waited, self.first_step_s)
-        servers = server.exchange.late(waited)
+            limit_s = first_step_limit_s(limit_s, self.first_step_s)
+        servers = server.exchange.late(limit_s)
         if servers:
-            self._give_up(f"has waited {waited:.1f} s for {', '.join(servers)}", server.active)
-        self._check_savers(waiting.deadline(), now)
-        self._check_workers(waiting.deadline())
+            self._give_up(f"has waited {limit_s:.1f} s for {', '.join(servers)}", server.active)
+        self._check_savers(now)
+        self._check_workers()
 
     def _must_look_longer(self, now):
         """Whether this server stood still itself, less than a deadline ago: what came meanwhile is not yet taken."""
-        if now - self.looked > waiting.STOOD_STILL:
-            self.trusted_until = now + waiting.deadline()
+        if now - self.looked > waiting.STOOD_STILL_S:
+            self.trusted_until = now + self.deadline_s
         self.looked = now
         return now < self.trusted_until
 
-    def _check_savers(self, deadline, now):
+    def _check_savers(self, now):
         """Workers that save or load hold up those whose pushes are parked, and those that wait to save or load: they
         only see that no server answers. A saver that waits itself, for another server, says so."""
         snapshots = self.server.snapshots
         held_up = snapshots.held_up()
         if held_up:
             late = [self.server.inboxes[worker].name for worker in sorted(snapshots.freezers - self.held_up)
-                    if now - self.savers_heard[worker] > deadline]
+                    if now - self.savers_heard[worker] > self.deadline_s]
             if late:
-                self._give_up(f"the others have waited {deadline:.1f} s for {', '.join(late)}, which "
+                self._give_up(f"the others have waited {self.deadline_s:.1f} s for {', '.join(late)}, which "
                               f"{'is' if len(late) == 1 else 'are'} saving or loading", held_up)
 
-    def _check_workers(self, deadline):
-        server = self.server
-        late = set(server.mode.late(deadline)) - self.held_up - server.snapshots.held_up() - self._reading(deadline)
+    def _check_workers(self):
+        server, limit_s = self.server, self.deadline_s
+        late = set(server.mode.late(limit_s)) - self.held_up - server.snapshots.held_up() - self._reading()
         beginning = {worker for worker in late & self.greeted if not server.applied[worker]}
         late -= beginning
         if not late and beginning:
-            deadline = of_first_step(deadline, self.first_step_s)
-            late = beginning & set(server.mode.late(deadline))
-        if late:
+            limit_s = first_step_limit_s(limit_s, self.first_step_s)
+            late = beginning & set(server.mode.late(limit_s))
+        if late and server.policy.stall.ends_job:
             names = ", ".join(server.inboxes[worker].name for worker in sorted(late))
-            self._give_up(f"the others have waited {deadline:.1f} s for {names}", server.active - late)
+            self._give_up(f"the others have waited {limit_s:.1f} s for {names}", server.active - late)
+        for worker in sorted(late):
+            server.dismiss(worker)
 
-    def _reading(self, deadline):
+    def _reading(self):
         """The workers that read copies, for a save, and were heard of in time."""
         now = time.monotonic()
-        return {worker for worker in self.server.snapshots.copies if now - self.savers_heard[worker] <= deadline}
+        return {worker for worker in self.server.snapshots.copies if now - self.savers_heard[worker] <= self.deadline_s}
 
     def _give_up(self, what, workers):
         server = self.server
-        error = Stalled(f"{server.name_of(server.transport.rank)}: {what} (FLAGS_rpc_deadline sets it in ms)")
-        error.told_elsewhere = server.index > 0  # all servers wait for the same
+        # All servers wait for the same.
+        error = report_by_first(Stalled(f"{server.name_of(server.transport.rank)}: {what} (FLAGS_rpc_deadline sets it "
+                                        f"in ms)"), server.index)
         server.tell(error, workers)
         raise error
