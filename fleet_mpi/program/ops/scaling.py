@@ -112,7 +112,7 @@ class Clip:
         """Two passes, block by block."""
         if has_variable_limits(k):
             x, out, xp, (low, high) = k["X"], k["Out"], k.xp, variable_limits(k)
-            return lambda: xp.minimum(xp.maximum(x, low()), high(), out)
+            return lambda: xp.minimum(xp.maximum(x, low()), high(), out=out)
         low, high = clip_limits(k)
         return f.bind(k, lambda x: f.clipped(x, low, high), [k["X"]], k["Out"])
 
@@ -120,7 +120,7 @@ class Clip:
         """Passes between the limits."""
         if has_variable_limits(k):
             x, dx, dout, xp, (low, high) = k["X"], k["X@GRAD"], k["Out@GRAD"], k.xp, variable_limits(k)
-            return lambda: xp.multiply(dout, (x > low()) & (x < high()), dx)
+            return lambda: xp.multiply(dout, (x > low()) & (x < high()), out=dx)
         low, high = clip_limits(k)
         return f.bind(k, lambda dout, x: dout * (x > low) * (x < high), [k["Out@GRAD"], k["X"]], k["X@GRAD"])
 

@@ -97,7 +97,7 @@ def test_the_geo_transpiler_exchanges_what_workers_moved():
     fluid.optimizer.SGD(0.1).minimize(loss)
     made = fluid.transpiler.GeoSgdTranspiler()
     made.transpile(0, pservers="a:1,b:2", trainers=2)
-    assert made.distribution.mode == "geo" and made.config.sync_mode is False
+    assert made.distribution.mode.name == "geo" and made.config.sync_mode is False
 
 
 def test_inference_programs_are_left_as_they_are():
