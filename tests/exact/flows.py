@@ -31,8 +31,8 @@ def train(cell, made, main):
 def tell(persistable):
     """What the job has come to, from worker 0."""
     session = sessions.session_of(fluid.global_scope())
-    if session.cluster.index == 0:
-        print("state", len(session.cluster.workers), digest(state_of(session, persistable)), flush=True)
+    if session.connection.cluster.index == 0:
+        print("state", len(session.connection.cluster.workers), digest(state_of(session, persistable)), flush=True)
 
 
 def transpiler(cell):
