@@ -5,18 +5,24 @@ ends the script is shown without this package's own frames (FLEET_MPI_LOG=debug:
 exit code.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import runpy
 import sys
 import traceback
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from fleet_mpi import settings
 from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
 from fleet_mpi.ranks import cluster, ending, report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]\n" \
         "       python -m fleet_mpi plan --help\n       python -m fleet_mpi doctor --help\n" \
@@ -34,7 +40,7 @@ class FileProblem(FleetError):
     exit_code = 2
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """Run what the command line names; returns the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help", "--version"):
@@ -95,7 +101,7 @@ def _run_module(argv):
     runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
 
 
-def show(error):
+def show(error: BaseException) -> int:
     """Write an error to stderr: the script's own lines that led to it, then its sentence; a job ends with it.
 
     Returns the exit code where this process is alone.

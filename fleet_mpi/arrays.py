@@ -5,14 +5,27 @@ above asks ``module_of(array)`` and calls that; nothing above imports cupy. Test
 stand-in for device arrays in the same way. Knows no ops and no programs.
 """
 
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import DTypeLike
 
 ALIGNMENT_BYTES = 64  # one cache line, and enough for AVX-512
 
-_modules = {np.ndarray: np}
+# numpy's, or another module's (cupy's) that has the same methods.
+Array = np.ndarray
+
+_modules: dict[type, ModuleType] = {np.ndarray: np}
 
 
-def module_of(array):
+def module_of(array: Array) -> ModuleType:
     """The module (numpy, cupy or a registered stand-in) whose functions take this array."""
     found = _modules.get(type(array))
     if found is None:
@@ -20,22 +33,22 @@ def module_of(array):
     return found
 
 
-def register(array_type, module):
+def register(array_type: type, module: ModuleType) -> None:
     """Let ``module`` compute with arrays of ``array_type``."""
     _modules[array_type] = module
 
 
-def is_host(array):
+def is_host(array: Array) -> bool:
     """Whether the array lies in host memory and numpy computes with it."""
     return module_of(array) is np
 
 
-def to_host(array):
+def to_host(array: Array) -> np.ndarray:
     """A numpy array with the same values: itself if it is one, else a copy from the device."""
     return array if is_host(array) else module_of(array).asnumpy(array)
 
 
-def to_module(array, xp):
+def to_module(array: Array, xp: ModuleType) -> Array:
     """The array as one that ``xp`` computes with; copies only between host and device."""
     if module_of(array) is xp:
         return array
@@ -43,12 +56,12 @@ def to_module(array, xp):
     return host if xp is np else xp.asarray(host)
 
 
-def aligned(nbytes):
+def aligned(nbytes: int) -> int:
     """The next multiple of a cache line."""
     return -(-nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-def empty(shape, dtype, xp=np):
+def empty(shape: int | Sequence[int], dtype: DTypeLike, xp: ModuleType = np) -> Array:
     """A new array of undefined values; on the host its data starts on a cache line."""
     if xp is not np:
         return xp.empty(shape, dtype)
@@ -59,14 +72,14 @@ def empty(shape, dtype, xp=np):
     return raw[skip:skip + size_bytes].view(dtype).reshape(shape)
 
 
-def cupy_module():
+def cupy_module() -> ModuleType:
     """cupy, imported and registered; ImportError where it is not installed."""
     import cupy
     register(cupy.ndarray, cupy)
     return cupy
 
 
-def _learn(array_type):
+def _learn(array_type: type) -> ModuleType:
     for known in (np.ndarray, *_modules):
         if issubclass(array_type, known):
             _modules[array_type] = _modules[known]
@@ -79,7 +92,7 @@ class DistantTable:
 
     __slots__ = ("shape", "dtype", "fetch")
 
-    def __init__(self, shape, dtype, fetch):
+    def __init__(self, shape: Sequence[int], dtype: DTypeLike, fetch: Callable[[np.ndarray, np.ndarray], None]) -> None:
         self.shape = tuple(shape)
         self.dtype = np.dtype(dtype)
         self.fetch = fetch
@@ -93,18 +106,18 @@ class Rows:
 
     __slots__ = ("ids", "values", "height")
 
-    def __init__(self, ids, values, height):
+    def __init__(self, ids: Array, values: Array, height: int) -> None:
         self.ids = ids
         self.values = values
         self.height = height
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.ids)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Rows({len(self.ids)} of {self.height}, {self.values.dtype} {self.values.shape[1:]})"
 
-    def to_dense(self):
+    def to_dense(self) -> Array:
         """The whole array, rows that do not occur being zero, repeated ones summed in order."""
         xp = module_of(self.values)
         dense = xp.zeros((self.height,) + tuple(self.values.shape[1:]), self.values.dtype)

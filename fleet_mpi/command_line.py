@@ -4,23 +4,30 @@ Knows form only; what the words of a command mean is the command's business. Mis
 it.
 """
 
+from __future__ import annotations
+
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from fleet_mpi import __version__
 from fleet_mpi.errors import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 
 class CommandLine(argparse.ArgumentParser):
     """An ArgumentParser; ``hint``: what else to say of an unknown flag."""
 
-    def __init__(self, *args, hint="", **options):
+    def __init__(self, *args: Any, hint: str = "", **options: Any) -> None:
         super().__init__(*args, **options)
         self.hint = hint
         self.add_argument("--version", action="version", version=f"fleet_mpi {__version__}",
                           help="show the version, and end")
 
-    def parse_args(self, args=None, namespace=None):
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
         """As argparse does, but an unknown flag comes before a missing argument: it may be the same one, misspelt."""
         args = list(sys.argv[1:] if args is None else args)
         for word in args[:args.index("--")] if "--" in args else args:
@@ -35,7 +42,7 @@ class CommandLine(argparse.ArgumentParser):
         return any(flag == name or self.allow_abbrev and name.startswith(flag) for name in self._option_string_actions)
 
 
-def whole(text):
+def whole(text: str) -> int:
     """A whole number from 1 up, as the type of an argument."""
     try:
         number = int(text)
@@ -46,7 +53,7 @@ def whole(text):
     return number
 
 
-def seconds(text):
+def seconds(text: str) -> float:
     """A time above 0, as the type of an argument."""
     try:
         number = float(text)

@@ -3,8 +3,15 @@
 Every text says who, what, expected, got and the remedy. Knows nothing of the rest of the package.
 """
 
+from __future__ import annotations
+
 import difflib
 import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, NoReturn
 
 
 class FleetError(Exception):
@@ -86,7 +93,7 @@ class EndOfData(FleetError):
     """A non-iterable loader has no more batches: call ``reset()``, then ``start()``."""
 
 
-def nearest(name, known):
+def nearest(name: object, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown ``name``: the closest of the ``known`` ones, or all of them."""
     known = sorted(set(known))
     close = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
@@ -95,7 +102,8 @@ def nearest(name, known):
     return "known are: " + ", ".join(known[:40])
 
 
-def missing_name(module, namespace, late=None, refused=None):
+def missing_name(module: str, namespace: dict[str, Any], late: Mapping[str, str] | None = None,
+                 refused: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """A module's ``__getattr__``: an unknown name is refused with the nearest one that exists.
 
     ``late`` has names that are imported when they are first asked for: each with the module that defines it, the module
@@ -104,7 +112,7 @@ def missing_name(module, namespace, late=None, refused=None):
     """
     late, refused = late or {}, refused or {}
 
-    def find(name):
+    def find(name: str) -> Any:
         if name in late:
             namespace[name] = _imported(name, late[name])
         elif name in refused:
@@ -116,16 +124,16 @@ def missing_name(module, namespace, late=None, refused=None):
     return find
 
 
-def not_built(name, sentence):
+def not_built(name: str, sentence: str) -> type:
     """Something to import, to pass on and to inherit from, that raises NotBuilt as soon as it is called."""
-    def refuse(cls, *args, **kwargs):
+    def refuse(cls: type, *args: object, **kwargs: object) -> NoReturn:
         raise NotBuilt(f"{name}: {sentence}")
     return type(name.rpartition(".")[2], (),
                 {"__new__": refuse, "__doc__": f"Not built: {sentence}.", "__module__": __name__,
                  "sentence": sentence})
 
 
-def _imported(name, path):
+def _imported(name: str, path: str) -> Any:
     """What a name stands for: an attribute of a module, or the module of that name itself."""
     module, _, attribute = path.partition(":")
     found = importlib.import_module(module)

@@ -4,14 +4,19 @@ Read when asked for, not at import: scripts set PADDLE_* variables in their own 
 what a setting means is the business of whoever asks for it.
 """
 
+from __future__ import annotations
+
 import difflib
 import os
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet_mpi.errors import EnvironmentProblem, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 class Setting(NamedTuple):
@@ -21,17 +26,22 @@ class Setting(NamedTuple):
     """
 
     name: str
-    kind: Callable  # a type, or what makes the value of a text
+    kind: Callable[[str], Any]  # a type, or what makes the value of a text
     default: Any
     meaning: str
     allowed: Any = None
 
 
-def counts_by_node(words):
+def counts_by_node(words: str) -> tuple[int, ...]:
     """How many tasks each node has: "2(x3),1" are 2 on each of three nodes, and 1; empty where it says something
     else."""
-    parts = [re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", word) for word in words.split(",")]
-    return tuple(int(part[1]) for part in parts for _ in range(int(part[2] or 1))) if all(parts) else ()
+    counts: list[int] = []
+    for word in words.split(","):
+        part = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", word)
+        if part is None:
+            return ()
+        counts += [int(part[1])] * int(part[2] or 1)
+    return tuple(counts)
 
 
 _ROLES = ("TRAINER", "PSERVER")
@@ -132,17 +142,17 @@ TABLE = (
 
 _BY_NAME = {setting.name: setting for setting in TABLE}
 NAMES = frozenset(_BY_NAME)
-_overrides = {}
+_overrides: dict[str, Any] = {}
 _MISSPELT = 0.8  # of difflib's measure: a letter or two are wrong
 version = 0  # moves on with every override, so that whoever keeps what follows from a setting can tell
 
 
-def get(name):
+def get(name: str) -> Any:
     """The value of a setting of the table, as its type."""
     return _overrides[name] if name in _overrides else _read(name)
 
 
-def check():
+def check() -> None:
     """Read every setting of this package that the environment has, so that a wrong one is refused before it is
     needed."""
     for name in sorted(NAMES.intersection(os.environ)):
@@ -151,7 +161,7 @@ def check():
 
 
 @contextmanager
-def override(**values):
+def override(**values: Any) -> Iterator[None]:
     """Within the block, let settings have these values whatever the environment says."""
     for name in values:
         _find(name)
@@ -163,24 +173,24 @@ def override(**values):
         _replace_overrides(before)
 
 
-def put(name, value):
+def put(name: str, value: Any) -> None:
     """Let a setting have this value from now on, as ``set_flags`` of the original does."""
     _replace_overrides({**_overrides, _find(name).name: value})
 
 
-def _replace_overrides(values):
+def _replace_overrides(values: dict[str, Any]) -> None:
     global _overrides, version
     _overrides = values
     version += 1
 
 
-def _find(name):
+def _find(name: str) -> Setting:
     if name not in _BY_NAME:
         raise EnvironmentProblem(f"no setting is called {name!r}; {nearest(name, _BY_NAME)}")
     return _BY_NAME[name]
 
 
-def _read(name):
+def _read(name: str) -> Any:
     setting = _find(name)
     text = os.environ.get(name)
     if text is None or text == "":
@@ -198,7 +208,7 @@ def _read(name):
     return value
 
 
-def _refusal(setting, text, expected):
+def _refusal(setting: Setting, text: str, expected: str) -> EnvironmentProblem:
     return EnvironmentProblem(f"environment variable {setting.name}={text!r}: expected {expected} ({setting.meaning})")
 
 
@@ -210,7 +220,7 @@ _OTHER_FLAGS = {"FLAGS_check_nan_inf_level", "FLAGS_communicator_fake_rpc", "FLA
 _OF_LAUNCHER = "FLEET_MPI_LAUNCH_"  # what it tells its ranks
 
 
-def strangers(environ):
+def strangers(environ: Iterable[str]) -> Iterator[tuple[str, str]]:
     """(variable, what was meant, as the end of a sentence) of all FLEET_MPI_* that are not read, and of all FLAGS_*
     that look like a misspelt one; other FLAGS_* belong to the original, and mean nothing here.
     """
@@ -223,14 +233,14 @@ def strangers(environ):
             yield name, _meant(name, "FLAGS_", _MISSPELT)
 
 
-def _meant(name, prefix, cutoff):
+def _meant(name: str, prefix: str, cutoff: float) -> str:
     """The known name whose part after the prefix is most alike; empty where none is alike enough."""
     known = [one.removeprefix(prefix) for one in sorted(NAMES) if one.startswith(prefix)]
     close = difflib.get_close_matches(name.removeprefix(prefix), known, 1, cutoff)
     return f"did you mean {prefix}{close[0]}?" if close else ""
 
 
-def _as_bool(name, text):
+def _as_bool(name: str, text: str) -> bool:
     if text.lower() in ("1", "true", "yes", "on"):
         return True
     if text.lower() in ("0", "false", "no", "off"):

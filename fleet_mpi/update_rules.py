@@ -10,15 +10,25 @@ norms of whole variables: ``square_nodes`` of the slices, joined by ``join_squar
 for any cut.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fleet_mpi.arrays import Rows, module_of, to_host
+from fleet_mpi.arrays import Array, Rows, module_of, to_host
 from fleet_mpi.errors import ProgramError, UsageError, nearest
 from fleet_mpi.kernels.reference import random, row_squares, rows as row_kernels, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# Of a parameter's shape, or some rows of it.
+Gradient = Array | Rows
+Hypers = Mapping[str, Any]
 
 DGC_SMALLEST = 16384  # elements: the original compresses nothing below
 
@@ -28,7 +38,7 @@ square_sum_rows = row_squares.square_sum_rows
 square_nodes_rows = row_squares.square_nodes_rows
 
 
-def sgd(param, grad, learning_rate):
+def sgd(param: Array, grad: Gradient, learning_rate: Array) -> None:
     """p -= lr g. Rows not mentioned stay."""
     if isinstance(grad, Rows):
         update.sgd_rows(*_table_and_rows(param, grad), learning_rate)
@@ -36,8 +46,8 @@ def sgd(param, grad, learning_rate):
         update.sgd(*_lines(param, grad), learning_rate)
 
 
-def momentum(param, grad, learning_rate, velocity,
-             mu=0.9, use_nesterov=False, regularization_coeff=0.0, rescale_grad=1.0):
+def momentum(param: Array, grad: Gradient, learning_rate: Array, velocity: Array, mu: float = 0.9,
+             use_nesterov: bool = False, regularization_coeff: float = 0.0, rescale_grad: float = 1.0) -> None:
     """v = mu v + g; p -= lr v, or lr (g + mu v) with Nesterov; g = rescale_grad grad + regularization_coeff p.
 
     Rows not mentioned go on along their velocity.
@@ -49,8 +59,9 @@ def momentum(param, grad, learning_rate, velocity,
         update.momentum(*_lines(param, grad, velocity), learning_rate, *hypers)
 
 
-def lars_momentum(param, grad, learning_rate, velocity, mu=0.9, lars_coeff=0.001, lars_weight_decay=0.0005,
-                  epsilon=0.0, rescale_grad=1.0, squares=None):
+def lars_momentum(param: Array, grad: Gradient, learning_rate: Array, velocity: Array, mu: float = 0.9,
+                  lars_coeff: float = 0.001, lars_weight_decay: float = 0.0005, epsilon: float = 0.0,
+                  rescale_grad: float = 1.0, squares: tuple[Array, Array] | None = None) -> None:
     """Momentum with a rate in the ratio of the norms of parameter and gradient.
 
     ``squares`` are the two sums of squares, [1] float64 each, of the whole variable where ``param`` is a slice of
@@ -62,7 +73,7 @@ def lars_momentum(param, grad, learning_rate, velocity, mu=0.9, lars_coeff=0.001
                 mu, lars_coeff, lars_weight_decay, epsilon, rescale_grad)
 
 
-def adagrad(param, grad, learning_rate, moment, epsilon=1e-6):
+def adagrad(param: Array, grad: Gradient, learning_rate: Array, moment: Array, epsilon: float = 1e-6) -> None:
     """m += g^2; p -= lr g / (sqrt(m) + epsilon). Rows not mentioned stay."""
     if isinstance(grad, Rows):
         update.adagrad_rows(*_table_and_rows(param, grad), _table(moment), learning_rate, epsilon)
@@ -70,13 +81,15 @@ def adagrad(param, grad, learning_rate, moment, epsilon=1e-6):
         update.adagrad(*_lines(param, grad, moment), learning_rate, epsilon)
 
 
-def decayed_adagrad(param, grad, learning_rate, moment, decay=0.95, epsilon=1e-6):
+def decayed_adagrad(param: Array, grad: Gradient, learning_rate: Array, moment: Array, decay: float = 0.95,
+                    epsilon: float = 1e-6) -> None:
     """Adagrad with m = decay m + (1 - decay) g^2. Of rows not mentioned only the moment decays."""
     update.decayed_adagrad(*_lines(param, _dense(grad), moment), learning_rate, decay, epsilon)
 
 
-def adam(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow,
-         beta1=0.9, beta2=0.999, epsilon=1e-8, lazy_mode=False):
+def adam(param: Array, grad: Gradient, learning_rate: Array, moment1: Array, moment2: Array, beta1_pow: Array,
+         beta2_pow: Array, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
+         lazy_mode: bool = False) -> None:
     """Adam in the 2.x form: epsilon is scaled by sqrt(1 - beta2_pow) like the second moment.
 
     The beta powers are multiplied after use. Rows not mentioned stay with ``lazy_mode``; else they change as
@@ -85,8 +98,9 @@ def adam(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow,
     adamw(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow, beta1, beta2, epsilon, 0.0, lazy_mode)
 
 
-def adamw(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow,
-          beta1=0.9, beta2=0.999, epsilon=1e-8, coeff=0.01, lazy_mode=False):
+def adamw(param: Array, grad: Gradient, learning_rate: Array, moment1: Array, moment2: Array, beta1_pow: Array,
+          beta2_pow: Array, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, coeff: float = 0.01,
+          lazy_mode: bool = False) -> None:
     """p *= 1 - lr coeff, then Adam. Rows not mentioned stay with ``lazy_mode``, decay included."""
     ones = (beta1_pow, beta2_pow, learning_rate)
     if isinstance(grad, Rows):
@@ -96,7 +110,8 @@ def adamw(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow,
         update.adam(*_lines(param, grad, moment1, moment2), *ones, beta1, beta2, epsilon, coeff)
 
 
-def adamax(param, grad, learning_rate, moment, inf_norm, beta1_pow, beta1=0.9, beta2=0.999, epsilon=1e-8):
+def adamax(param: Array, grad: Gradient, learning_rate: Array, moment: Array, inf_norm: Array, beta1_pow: Array,
+           beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> None:
     """n = max(|g|, beta2 n + epsilon); p -= lr / (1 - beta1_pow) m / n.
 
     Rows not mentioned change as with a zero gradient.
@@ -104,8 +119,8 @@ def adamax(param, grad, learning_rate, moment, inf_norm, beta1_pow, beta1=0.9, b
     update.adamax(*_lines(param, _dense(grad), moment, inf_norm), beta1_pow, learning_rate, beta1, beta2, epsilon)
 
 
-def adadelta(param, grad, learning_rate, avg_squared_grad, avg_squared_update,
-             rho=0.95, epsilon=1e-6, use_learning_rate=False):
+def adadelta(param: Array, grad: Gradient, learning_rate: Array, avg_squared_grad: Array, avg_squared_update: Array,
+             rho: float = 0.95, epsilon: float = 1e-6, use_learning_rate: bool = False) -> None:
     """A step as large as recent steps were. Of rows not mentioned only the averages decay.
 
     The original's 1.x and early 2.x kernels ignore the learning rate; later ones multiply the step by it, as
@@ -115,8 +130,9 @@ def adadelta(param, grad, learning_rate, avg_squared_grad, avg_squared_update,
     update.adadelta(*_lines(param, _dense(grad), avg_squared_grad, avg_squared_update), rate, rho, epsilon)
 
 
-def rmsprop(param, grad, learning_rate, momentum_acc, mean_square, mean_grad,
-            rho=0.95, epsilon=1e-6, momentum=0.0, centered=False):
+def rmsprop(param: Array, grad: Gradient, learning_rate: Array, momentum_acc: Array, mean_square: Array,
+            mean_grad: Array, rho: float = 0.95, epsilon: float = 1e-6, momentum: float = 0.0,
+            centered: bool = False) -> None:
     """mom = momentum mom + lr g / sqrt(mean_square (- mean_grad^2 if centered) + epsilon); p -= mom.
 
     Rows not mentioned change as with a zero gradient. ``mean_grad`` is left alone unless ``centered``.
@@ -128,7 +144,8 @@ def rmsprop(param, grad, learning_rate, momentum_acc, mean_square, mean_grad,
         update.rmsprop(*_lines(param, _dense(grad), mean_square, momentum_acc), learning_rate, rho, epsilon, momentum)
 
 
-def ftrl(param, grad, learning_rate, squared, linear, l1=0.0, l2=0.0, lr_power=-0.5):
+def ftrl(param: Array, grad: Gradient, learning_rate: Array, squared: Array, linear: Array, l1: float = 0.0,
+         l2: float = 0.0, lr_power: float = -0.5) -> None:
     """Follow the regularised leader. Rows not mentioned stay (a dense zero would set them from ``linear``)."""
     if isinstance(grad, Rows):
         update.ftrl_rows(*_table_and_rows(param, grad), _table(squared), _table(linear), learning_rate,
@@ -137,15 +154,17 @@ def ftrl(param, grad, learning_rate, squared, linear, l1=0.0, l2=0.0, lr_power=-
         update.ftrl(*_lines(param, grad, squared, linear), learning_rate, l1, l2, lr_power)
 
 
-def lamb(param, grad, learning_rate, moment1, moment2, beta1_pow, beta2_pow,
-         weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6):
+def lamb(param: Array, grad: Gradient, learning_rate: Array, moment1: Array, moment2: Array, beta1_pow: Array,
+         beta2_pow: Array, weight_decay: float = 0.01, beta1: float = 0.9, beta2: float = 0.999,
+         epsilon: float = 1e-6) -> None:
     """Adam's direction, scaled to the norm of the whole parameter. Rows not mentioned: as with a zero gradient."""
     direction = lamb_direction(param, grad, moment1, moment2, beta1_pow, beta2_pow, weight_decay, beta1, beta2, epsilon)
     lamb_step(param, direction, learning_rate, (square_sum(param), square_sum(direction)))
 
 
-def lamb_direction(param, grad, moment1, moment2, beta1_pow, beta2_pow,
-                   weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6):
+def lamb_direction(param: Array, grad: Gradient, moment1: Array, moment2: Array, beta1_pow: Array, beta2_pow: Array,
+                   weight_decay: float = 0.01, beta1: float = 0.9, beta2: float = 0.999,
+                   epsilon: float = 1e-6) -> Array:
     """The first half of LAMB on a slice: moves moments and beta powers, returns the direction as a new line."""
     lines = _lines(param, _dense(grad), moment1, moment2)
     direction = module_of(param).empty_like(lines[0])
@@ -153,28 +172,31 @@ def lamb_direction(param, grad, moment1, moment2, beta1_pow, beta2_pow,
     return direction
 
 
-def lamb_step(param, direction, learning_rate, squares):
+def lamb_step(param: Array, direction: Array, learning_rate: Array, squares: tuple[Array, Array]) -> None:
     """The second half: ``squares`` are the sums for the whole parameter and direction, [1] float64 each."""
     update.lamb_step(*_lines(param, direction), learning_rate, *squares)
 
 
-def _measure_lars(param, grad, *states, **hypers):
+def _measure_lars(param: Array, grad: Array, *states: Array, **hypers: Any) -> dict[str, Array]:
     return {"param": param, "gradient": grad}
 
 
-def _step_lars(param, measured, learning_rate, *states, squares, **hypers):
-    lars_momentum(param, measured["gradient"], learning_rate, *states, **hypers, squares=squares)
+def _step_lars(param: Array, measured: dict[str, Array], learning_rate: Array, *states: Any,
+               squares: tuple[Array, Array], **hypers: Any) -> None:
+    lars_momentum(param, measured["gradient"], learning_rate, *states, **{**hypers, "squares": squares})
 
 
-def _measure_lamb(param, grad, *states, **hypers):
+def _measure_lamb(param: Array, grad: Gradient, *states: Any, **hypers: Any) -> dict[str, Array]:
     return {"param": param, "direction": lamb_direction(param, grad, *states, **hypers)}
 
 
-def _step_lamb(param, measured, learning_rate, *states, squares, **hypers):
+def _step_lamb(param: Array, measured: dict[str, Array], learning_rate: Array, *states: Array,
+               squares: tuple[Array, Array], **hypers: Any) -> None:
     lamb_step(param, measured["direction"], learning_rate, squares)
 
 
-def dpsgd(param, grad, learning_rate, step, batch_size=0.999, sigma=1e-8, seed=0):
+def dpsgd(param: Array, grad: Gradient, learning_rate: Array, step: Array, batch_size: float = 0.999,
+          sigma: float = 1e-8, seed: int = 0) -> None:
     """SGD with one normal number of deviation sigma / batch_size, drawn anew at each step, added to every element.
 
     ``step`` ([1]) is read on the host, counts from 0 and moves on after use. Gradients come clipped. Rows count as a
@@ -186,8 +208,9 @@ def dpsgd(param, grad, learning_rate, step, batch_size=0.999, sigma=1e-8, seed=0
     sgd(param, _dense(grad) + float(noise[0]) / batch_size, learning_rate)
 
 
-def dgc_momentum(param, grad, learning_rate, velocity, u, v, step, mu=0.9, use_nesterov=False,
-                 rampup_begin_step=0, rampup_step=1, sparsity=(0.999,)):
+def dgc_momentum(param: Array, grad: Gradient, learning_rate: Array, velocity: Array, u: Array, v: Array, step: Array,
+                 mu: float = 0.9, use_nesterov: bool = False, rampup_begin_step: int = 0, rampup_step: int = 1,
+                 sparsity: Sequence[float] = (0.999,)) -> None:
     """One worker's deep gradient compression: plain momentum at first, then SGD with the largest of v.
 
     ``step`` ([1] int64) is read on the host, counts from 0 and moves on after use. Rows count as a dense gradient.
@@ -205,15 +228,16 @@ def dgc_momentum(param, grad, learning_rate, velocity, u, v, step, mu=0.9, use_n
         sgd(param, chosen.reshape(param.shape), learning_rate)
 
 
-def dgc_count(size, steps_of_rampup, rampup_step, sparsity):
+def dgc_count(size: int, steps_of_rampup: int, rampup_step: int, sparsity: Sequence[float]) -> int:
     """How many of ``size`` elements are sent so many steps after the ramp-up began: at least one."""
     period = min(len(sparsity) - 1, int(steps_of_rampup * len(sparsity) / rampup_step))
     return max(1, int(size * (1.0 - sparsity[period])))
 
 
-def join_squares(nodes):
+def join_squares(nodes: Iterable[tuple[int, int, float]]) -> np.ndarray:
     """The sum of squares of a whole variable, [1] float64, from the ``square_nodes`` of all its slices."""
-    stack, reached = [], 0
+    stack: list[tuple[int, float]] = []
+    reached = 0
     for level, index, value in sorted(nodes, key=lambda node: node[1] << node[0]):
         if index << level != reached:
             raise UsageError(f"the slices of a variable must meet: expected one at {reached}, got {index << level}")
@@ -237,32 +261,34 @@ class MergedRows(Rows):
 class RowMerger:
     """Merges rows by id into buffers that it keeps: what it returned is overwritten by its next call."""
 
-    def __init__(self):
-        self._ids = self._values = self._scratch = None
+    def __init__(self) -> None:
+        self._room: tuple[Array, Array, Any] | None = None  # ids, values, scratch memory
 
-    def __call__(self, rows):
+    def __call__(self, rows: Rows) -> MergedRows:
         """The rows summed by id, in order of first occurrence; ProgramError for an id outside the table."""
         if isinstance(rows, MergedRows):
             return rows
         row_kernels.check_ids(rows.ids, rows.height)
         return self.checked(rows)
 
-    def checked(self, rows):
+    def checked(self, rows: Rows) -> MergedRows:
         """The same for rows whose ids are known to be good."""
-        self._make_room(rows)
-        count = row_kernels.merge_rows(rows.ids, rows.values, self._ids, self._values, self._scratch)
-        return MergedRows(self._ids[:count], self._values[:count], rows.height)
-
-    def _make_room(self, rows):
-        known = self._values
-        if (known is None or len(known) < len(rows) or known.dtype != rows.values.dtype
-                or known.shape[1:] != rows.values.shape[1:] or module_of(known) is not module_of(rows.values)):
+        if self._room is None or not _fits(self._room[1], rows):
             xp = module_of(rows.values)
-            self._ids, self._values = xp.empty_like(rows.ids), xp.empty_like(rows.values)
-            self._scratch = row_kernels.merge_scratch(len(rows), xp)
+            self._room = (xp.empty_like(rows.ids), xp.empty_like(rows.values),
+                          row_kernels.merge_scratch(len(rows), xp))
+        ids, values, scratch = self._room
+        count = row_kernels.merge_rows(rows.ids, rows.values, ids, values, scratch)
+        return MergedRows(ids[:count], values[:count], rows.height)
 
 
-def merge(rows):
+def _fits(values: Array, rows: Rows) -> bool:
+    """Whether rows merge into an array that is there."""
+    return (len(values) >= len(rows) and values.dtype == rows.values.dtype
+            and values.shape[1:] == rows.values.shape[1:] and module_of(values) is module_of(rows.values))
+
+
+def merge(rows: Rows) -> MergedRows:
     """The rows summed by id, as ``MergedRows`` in new arrays."""
     return RowMerger()(rows)
 
@@ -291,8 +317,8 @@ class Norms:
     order.
     """
 
-    measure: Callable
-    step: Callable
+    measure: Callable[..., dict[str, Array]]
+    step: Callable[..., None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,25 +332,26 @@ class Rule:
     """
 
     name: str
-    run: Callable
+    run: Callable[..., None]
     states: tuple[State, ...] = ()
-    hypers: Mapping = dataclasses.field(default_factory=dict)
+    hypers: Hypers = dataclasses.field(default_factory=dict)
     untouched_rows: str = "change"
     needs_whole: bool = False
-    setup: Mapping = dataclasses.field(default_factory=dict)
-    fused: tuple | None = None
+    setup: Hypers = dataclasses.field(default_factory=dict)
+    fused: tuple[Any, tuple[str | float, ...]] | None = None
     norms: Norms | None = None
 
-    def complete(self, hypers):
+    def complete(self, hypers: Hypers) -> dict[str, Any]:
         """What ``run`` takes: defaults filled in, each of its default's type (so that kernels compile once)."""
         return self._filled(self.hypers, hypers)
 
-    def new_states(self, param, **hypers):
+    def new_states(self, param: Array, **hypers: Any) -> list[Array]:
         """The state arrays at their initial values, in the order of ``run``'s arguments, where ``param`` lies."""
         hypers = self._filled({**self.hypers, **self.setup}, hypers)
         return [self._new_state(state, param, hypers) for state in self.states]
 
-    def bind(self, param, grad, learning_rate, states, **hypers):
+    def bind(self, param: Array, grad: Gradient, learning_rate: Array, states: Sequence[Array],
+             **hypers: Any) -> Callable[[], None]:
         """The step over arrays that stay the same, as a call without arguments: a third of the time on small arrays."""
         given = {"param": param, "grad": grad, "learning_rate": learning_rate, **self.complete(hypers)}
         given |= {state.name: array for state, array in zip(self.states, states, strict=True)}
@@ -335,14 +362,14 @@ class Rule:
         fused, names = self.fused
         return functools.partial(fused.pick(param), *(given[name] if isinstance(name, str) else name for name in names))
 
-    def _filled(self, known, given):
+    def _filled(self, known: Hypers, given: Hypers) -> dict[str, Any]:
         for name in given:
             if name not in known:
                 raise UsageError(f"update rule {self.name!r} has no hyper-parameter {name!r}; {nearest(name, known)}")
         return {name: type(default)(given.get(name, default)) for name, default in known.items()}
 
     @staticmethod
-    def _new_state(state, param, hypers):
+    def _new_state(state: State, param: Array, hypers: Hypers) -> Array:
         initial = hypers[state.initial] if isinstance(state.initial, str) else state.initial
         shape = param.shape if state.like_param else (1,)
         return module_of(param).full(shape, initial, dtype=state.dtype or param.dtype)
@@ -395,7 +422,7 @@ RULES = {rule.name: rule for rule in (
 )}
 
 
-def _lines(param, *others):
+def _lines(param: Array, *others: Array) -> list[Array]:
     """Each array as a line of the same memory, all as long as the parameter."""
     size = param.size
     lines = [param if param.ndim == 1 else _line(param)]
@@ -408,12 +435,12 @@ def _lines(param, *others):
     return lines
 
 
-def _line(array):
+def _line(array: Array) -> Array:
     _refuse_gaps(array)
     return array.ravel()
 
 
-def _table(array):
+def _table(array: Array) -> Array:
     """An array as [rows, width] over the same memory."""
     _refuse_gaps(array)
     if array.ndim == 2:
@@ -422,7 +449,7 @@ def _table(array):
     return array.reshape(height, array.size // height if height else 0)
 
 
-def _refuse_gaps(array):
+def _refuse_gaps(array: Array) -> None:
     """A line through an array with gaps would be a copy, and the step would be lost without a word."""
     if not array.flags.c_contiguous:
         raise ProgramError(
@@ -430,7 +457,7 @@ def _refuse_gaps(array):
             f"{array.strides}: pass the whole array or a contiguous part")
 
 
-def _table_and_rows(param, grad):
+def _table_and_rows(param: Array, grad: Rows) -> tuple[Array, Array, Array]:
     """The parameter as a table, then unique ids and their rows."""
     merged = merge(grad)
     table, values = _table(param), _table(merged.values)
@@ -439,7 +466,7 @@ def _table_and_rows(param, grad):
     return table, merged.ids, values
 
 
-def _dense(grad):
+def _dense(grad: Gradient) -> Array:
     """The gradient as an array, rows that do not occur being zero."""
     if not isinstance(grad, Rows):
         return grad

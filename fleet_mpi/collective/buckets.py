@@ -5,12 +5,20 @@ be sent when the last of its gradients is made. Sizes are counted from the end: 
 that nothing overlaps with, and is kept small.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.arrays import aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from fleet_mpi.arrays import Array
 
 MEGABYTE = 1 << 20
 
@@ -19,11 +27,11 @@ class Gradient(NamedTuple):
     """A dense gradient: its variable's name, shape and type."""
 
     name: str
-    shape: tuple
+    shape: tuple[int, ...]
     dtype: str
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Its size."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
@@ -31,18 +39,19 @@ class Gradient(NamedTuple):
 class Bucket(NamedTuple):
     """Gradients that are summed together: bytes ``start`` to ``stop`` of the flat array, all of one type."""
 
-    names: tuple
+    names: tuple[str, ...]
     dtype: str
     start: int
     stop: int
 
 
-def fuse(gradients, fuse_mb=32, last_mb=1):
+def fuse(gradients: Sequence[Gradient], fuse_mb: float = 32, last_mb: float = 1) -> list[Bucket]:
     """Buckets of the gradients, which come in the order they are made.
 
     At most ``fuse_mb`` each, the last one ``last_mb``; a longer gradient is a bucket by itself. 0: no two together.
     """
-    cut, room = [], last_mb * MEGABYTE
+    cut: list[list[Gradient]] = []
+    room = last_mb * MEGABYTE
     for gradient in reversed(gradients):
         if cut and cut[-1][0].dtype == gradient.dtype and sum(one.nbytes for one in cut[-1]) + gradient.nbytes <= room:
             cut[-1].append(gradient)
@@ -57,7 +66,7 @@ def fuse(gradients, fuse_mb=32, last_mb=1):
     return buckets
 
 
-def size_of(buckets):
+def size_of(buckets: Sequence[Bucket]) -> int:
     """Bytes of the flat array."""
     return buckets[-1].stop if buckets else 0
 
@@ -68,7 +77,8 @@ class FlatGradients:
     ``array``: bytes to lie in, as many as ``size_of`` says; new ones if there are none.
     """
 
-    def __init__(self, gradients, buckets, xp=np, array=None):
+    def __init__(self, gradients: Sequence[Gradient], buckets: Sequence[Bucket], xp: ModuleType = np,
+                 array: Array | None = None) -> None:
         self.array = arrays.empty(size_of(buckets), np.uint8, xp) if array is None else array
         self.array[...] = 0
         self.views, sizes = {}, {one.name: one for one in gradients}

@@ -1,6 +1,9 @@
 """What sums the buckets of a job: exact, fast or nccl, by node or not, as float16 or not; from settings and options."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices, settings
 from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
@@ -8,6 +11,15 @@ from fleet_mpi.collective.device_reducers import reducers_for
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.errors import EnvironmentProblem, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any
+
+    from fleet_mpi.arrays import Array
+    from fleet_mpi.collective.group import Group
+    from fleet_mpi.collective.reducer import Reducer
 
 EXACT_UP_TO = 8  # ranks: beyond, the library's order unless the setting says otherwise
 
@@ -24,7 +36,7 @@ class Options:
     half: bool = False           # gradients travel as float16
     mean: bool = True            # of the workers' gradients; else their sum
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.comms < 1:
             raise UsageError(f"nccl_comm_num: expected a whole number from 1 up, got {self.comms}")
         if self.fuse_mb < 0 or self.last_mb < 0:
@@ -32,7 +44,7 @@ class Options:
                              f"{self.fuse_mb} and {self.last_mb}")
 
 
-def choose(plan, group, xp):
+def choose(plan: Any, group: Group, xp: ModuleType) -> Sequence[Reducer]:
     """Collective: what sums a plan's buckets of ``xp``'s arrays, one per communicator; said at start which."""
     if group.size == 1:
         return [_Alone()]
@@ -40,6 +52,7 @@ def choose(plan, group, xp):
     if plan.options.half:
         chosen = _for_half(chosen, group)
     nodes = _nodes(plan.options, group, chosen)
+    made: Sequence[Reducer]
     if chosen == "exact":
         made = [ByNodeAllReduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
     elif chosen == "fast":
@@ -58,13 +71,13 @@ def choose(plan, group, xp):
     return [HalfAllReduce(one) for one in made] if plan.options.half else made
 
 
-def _order(chosen, nodes):
+def _order(chosen: str, nodes: list[list[int]] | None) -> str:
     if chosen != "exact":
         return "fast (in the library's order)" if chosen == "fast" else "nccl (in NCCL's order)"
     return f"exact (within {len(nodes)} nodes, then between them)" if nodes else "exact (in rank order)"
 
 
-def _nodes(options, group, chosen):
+def _nodes(options: Any, group: Group, chosen: str) -> list[list[int]] | None:
     """The workers of each node, where sums are made by node; None where they are not, said why at start."""
     if not options.by_node:
         return None
@@ -77,7 +90,7 @@ def _nodes(options, group, chosen):
     return None
 
 
-def _for_half(chosen, group):
+def _for_half(chosen: str, group: Group) -> str:
     """float16 is summed in rank order always: MPI has no such type, and as float32 it would save nothing."""
     if chosen == "fast" and group.index == 0:
         notices.log().info("fp16_allreduce: the MPI library does not sum float16; it is summed in rank order instead")
@@ -87,14 +100,18 @@ def _for_half(chosen, group):
 class _Alone:
     """One worker: the sum is there."""
 
-    def start(self, array):
+    def start(self, array: Array) -> _Alone:
         """Over at once."""
         return self
 
-    def advance(self):
+    def advance(self) -> bool:
         """Nothing to do."""
         return False
 
-    def is_over(self):
+    def is_over(self) -> bool:
         """Always."""
         return True
+
+    def waits_for(self) -> list[int]:
+        """Nobody."""
+        return []

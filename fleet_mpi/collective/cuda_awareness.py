@@ -6,11 +6,16 @@ through ctypes, and only while MPI runs: a library that lacks one of them is not
 could die in, and nothing is sent to find out. Knows neither mpi4py nor cupy.
 """
 
+from __future__ import annotations
+
 import ctypes
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from typing import Any
 
 SETTING = "FLEET_MPI_CUDA_AWARE"
 _ANSWERS = {"yes": True, "no": False}
@@ -27,7 +32,7 @@ class Awareness(NamedTuple):
     reason: str
 
 
-def awareness(library=None):
+def awareness(library: ctypes.CDLL | None = None) -> Any:
     """What the setting says or, with auto, the MPI library (None: the one that this process has loaded)."""
     wanted = settings.get(SETTING).lower()
     if wanted in _ANSWERS:
@@ -43,7 +48,7 @@ def awareness(library=None):
     return _asked(library)
 
 
-def loaded_library():
+def loaded_library() -> ctypes.CDLL | None:
     """The MPI library of this process as ctypes has it; None where there is none."""
     try:
         with open("/proc/self/maps") as maps:

@@ -4,40 +4,50 @@ One way instead of two, for more bytes: what counts for short arrays is how ofte
 ``wire``; nothing here waits.
 """
 
+from __future__ import annotations
+
 from collections import deque
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.ranks.channels import Channel
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from fleet_mpi.collective.reducer import Reduction
+    from fleet_mpi.wire.transport import Transport
+
 
 class DirectAllReduce:
     """Sums arrays over some ranks of a transport by ``add(parts, out)``; all must start the same arrays in one
     order."""
 
-    def __init__(self, transport, ranks, add):
+    def __init__(self, transport: Transport, ranks: Iterable[int],
+                 add: Callable[[Sequence[np.ndarray], np.ndarray], None]) -> None:
         self.transport, self.ranks, self.add = transport, list(ranks), add
         self.me = self.ranks.index(transport.rank)
         self.others = [rank for rank in self.ranks if rank != transport.rank]
         self.under_way = []
         self.unused = {}  # lists of buffers, one for each rank, by length
 
-    def start(self, array):
+    def start(self, array: np.ndarray) -> Reduction:
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
         made = _Reduction(self, array)
         self.under_way.append(made)
         return made
 
-    def advance(self):
+    def advance(self) -> bool:
         """Do what can be done now, for all arrays; returns whether anything was."""
         return any([one.advance() for one in tuple(self.under_way)])
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """The ranks that have not done their part, for any array."""
         return sorted({rank for one in self.under_way for rank in one.waits_for()})
 
-    def take_buffers(self, nbytes):
+    def take_buffers(self, nbytes: int) -> list[np.ndarray]:
         """Room for the parts of all: this rank's is sent from there, for its array becomes the sum."""
         unused = self.unused.setdefault(nbytes, [])
         return unused.pop() if unused else [arrays.empty(nbytes, np.uint8) for _ in self.ranks]

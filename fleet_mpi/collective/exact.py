@@ -9,13 +9,22 @@ Between two ranks messages meet receives in the order of both, so chunks go firs
 an array that is started later never overtakes one that was started before, on any rank.
 """
 
+from __future__ import annotations
+
 from collections import deque
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.collective.direct import DirectAllReduce
 from fleet_mpi.ranks.channels import Channel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fleet_mpi.collective import reducer
+    from fleet_mpi.wire.transport import Transport
 
 # Bytes. Shorter chunks cost more calls than they overlap; longer ones leave the cache (benchmarks.allreduce).
 CHUNK = 1 << 19
@@ -34,7 +43,8 @@ class ExactAllReduce:
     ``between``: an all-reduce that a rank's own sums go through before they are sent back (``by_node``).
     """
 
-    def __init__(self, transport, ranks, chunk=CHUNK, between=None):
+    def __init__(self, transport: Transport, ranks: Iterable[int], chunk: int = CHUNK,
+                 between: ExactAllReduce | None = None) -> None:
         self.transport, self.ranks, self.chunk = transport, list(ranks), chunk
         self.me = self.ranks.index(transport.rank)
         self.started = 0
@@ -44,7 +54,7 @@ class ExactAllReduce:
         self.own = _Own(self, between)
         self.lanes = {number: _Lane(transport, rank) for number, rank in enumerate(self.ranks) if number != self.me}
 
-    def start(self, array):
+    def start(self, array: np.ndarray) -> reducer.Reduction:
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
         if 0 < array.nbytes <= self.longest_short:
             return self.short.start(array)
@@ -62,7 +72,7 @@ class ExactAllReduce:
         return [(start, min(start + length, len(array)), (self.started + number) % count)
                 for number, start in enumerate(range(0, len(array), length))]
 
-    def advance(self):
+    def advance(self) -> bool:
         """Do what can be done now, for all arrays; returns whether anything was."""
         happened = self.own.advance()
         if self.short.under_way:
@@ -72,7 +82,7 @@ class ExactAllReduce:
                 happened = lane.advance() or happened
         return happened
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """Those who have not sent their parts; where all have, those whose sums are awaited."""
         return sorted(self.own.waits_for() or self.short.waits_for()
                       or {lane.rank for lane in self.lanes.values() if not lane.is_empty()})
@@ -83,18 +93,18 @@ class Reduction:
 
     __slots__ = ("group", "left")
 
-    def __init__(self, group, left):
+    def __init__(self, group: ExactAllReduce, left: int) -> None:
         self.group, self.left = group, left
 
-    def advance(self):
+    def advance(self) -> bool:
         """Do what can be done now; returns whether anything was."""
         return self.left > 0 and self.group.advance()
 
-    def is_over(self):
+    def is_over(self) -> bool:
         """Whether the array is the sum, and nobody reads it any more."""
         return not self.left
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """The ranks that have not done their part, for this array or one before it."""
         return self.group.waits_for() if self.left else []
 
@@ -199,7 +209,7 @@ class _Own:
         return late if late or not self.summing else set(self.between.waits_for())
 
 
-def add_in_order(parts, out):
+def add_in_order(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
     """Into ``out``, which may be one of the parts: their sum from the first to the last. The other parts are
     scratch."""
     if len(parts) == 1:

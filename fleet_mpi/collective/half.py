@@ -4,9 +4,17 @@ What is sent is rounded to float16; the sum is made as the reducer inside makes 
 and rounds once) and widened again. Nothing is scaled: what is beyond 65504 becomes infinite, as in the original.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fleet_mpi import arrays
+
+if TYPE_CHECKING:
+    from fleet_mpi.arrays import Array
+    from fleet_mpi.collective.reducer import Reducer, Reduction
 
 NARROW = np.dtype(np.float16)
 
@@ -15,22 +23,22 @@ class HalfAllReduce:
     """Sums float32 arrays over an all-reduce of float16 ones (``inner``); arrays of other types go through as they
     are."""
 
-    def __init__(self, inner):
+    def __init__(self, inner: Reducer) -> None:
         self.inner = inner
         self.unused = {}  # float16 arrays by length, from reduction to reduction
 
-    def start(self, array):
+    def start(self, array: Array) -> Reduction:
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
         if array.dtype != np.float32:
             return self.inner.start(array)
         return _Reduction(self, array)
 
-    def take(self, array):
+    def take(self, array: Array) -> Array:
         """A float16 array as long as this one, on the same device."""
         kept = self.unused.setdefault(len(array), [])
         return kept.pop() if kept else arrays.empty(len(array), NARROW, arrays.module_of(array))
 
-    def give_back(self, narrow):
+    def give_back(self, narrow: Array) -> None:
         """An array for the next one."""
         self.unused[len(narrow)].append(narrow)
 

@@ -5,9 +5,19 @@ blocking call is its best one, but cannot be given up: it is made only when a ba
 ranks have come.
 """
 
+from __future__ import annotations
+
 from collections import deque
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+    from fleet_mpi.collective.reducer import Reduction
 
 PIECE = 1 << 20
 
@@ -21,17 +31,17 @@ class LibraryAllReduce:
     are used by turns share one queue, ``waiting``.
     """
 
-    def __init__(self, comm, waiting=None):
+    def __init__(self, comm: MPI.Intracomm, waiting: deque[Any] | None = None) -> None:
         self.comm, self.meetings = comm, comm.Dup()
         self.waiting = deque() if waiting is None else waiting
 
-    def start(self, array):
+    def start(self, array: np.ndarray) -> Reduction:
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
         made = _Reduction(self, array)
         self.waiting.append(made)
         return made
 
-    def add_up(self):
+    def add_up(self) -> bool:
         """Sum all arrays that everybody has started; returns whether there was one."""
         happened = False
         while self.waiting and self.waiting[0].meeting.Test():

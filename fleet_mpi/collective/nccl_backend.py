@@ -5,14 +5,25 @@ cupy's documented interface and tried with an emulation of it; NOT yet run on ha
 the same bits whatever the ranks, choose exact.
 """
 
+from __future__ import annotations
+
 import importlib
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi.arrays import is_host
 from fleet_mpi.collective.staging import event_of
 from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from fleet_mpi.arrays import Array
+    from fleet_mpi.collective.group import Group
+    from fleet_mpi.collective.reducer import Reduction
 
 ID_NUMBERS = 128  # of NCCL's unique id
 _TYPES = {"float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "int32": "NCCL_INT32",
@@ -22,7 +33,7 @@ _TYPES = {"float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL
 class NcclAllReduce:
     """Sums arrays over the devices of all ranks; all must start the same arrays in the same order."""
 
-    def __init__(self, xp, nccl, index, size, unique_id):
+    def __init__(self, xp: ModuleType, nccl: ModuleType, index: int, size: int, unique_id: Any) -> None:
         self.xp, self.nccl, self.index, self.size = xp, nccl, index, size
         try:
             self.communicator = nccl.NcclCommunicator(size, unique_id, index)
@@ -32,7 +43,7 @@ class NcclAllReduce:
         self.stream = xp.cuda.Stream(non_blocking=True)
 
     @classmethod
-    def of(cls, group, xp):
+    def of(cls, group: Group, xp: ModuleType) -> list[NcclAllReduce]:
         """Collective: one for every lane of a group, on this rank's present device. Waits for all ranks.
 
         NCCL's own meeting cannot be given up: a rank that ends before it must end the job (``cluster.guard`` does).
@@ -40,7 +51,7 @@ class NcclAllReduce:
         nccl = _available(xp)
         return [cls(xp, nccl, group.index, group.size, shared_id(group, nccl)) for _ in group.lanes]
 
-    def start(self, array):
+    def start(self, array: Array) -> Reduction:
         """Begin to replace a contiguous array on the device, on every rank, by the sum; returns what to advance."""
         if is_host(array):
             raise UsageError("FLEET_MPI_ALLREDUCE=nccl: expected gradients on a GPU, got them on the host: run the "
@@ -85,7 +96,7 @@ class _Reduction:
         return [rank for rank in range(self.owner.size) if rank != self.owner.index]
 
 
-def shared_id(group, nccl):
+def shared_id(group: Group, nccl: ModuleType) -> bytes | tuple[int, ...]:
     """Collective: the id that worker 0's NCCL has drawn, as cupy has it: bytes or, before its version 14, a tuple."""
     numbers = np.zeros(ID_NUMBERS + 1, np.int16)  # a tuple's are chars, which some machines have signed and some not
     if group.index == 0:

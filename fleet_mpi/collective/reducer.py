@@ -3,7 +3,9 @@
 A new way is one file with a Reducer, and its line in ``choosing``.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
+
+from fleet_mpi.arrays import Array
 
 
 class Reduction(Protocol):
@@ -22,5 +24,5 @@ class Reduction(Protocol):
 class Reducer(Protocol):
     """Sums arrays, one after the other; all workers must start the same ones in the same order."""
 
-    def start(self, array: Any) -> Reduction:
+    def start(self, array: Array) -> Reduction:
         """Begin to replace a contiguous array, on every worker, by the sum."""

@@ -7,18 +7,28 @@ they are. Works with whatever module the array is of; knows no MPI. Tried withou
 ``fleet_mpi.testing``.
 """
 
+from __future__ import annotations
+
 from collections import deque
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi.arrays import is_host, module_of
 from fleet_mpi.errors import UsageError
 
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from fleet_mpi.arrays import Array
+    from fleet_mpi.collective.reducer import Reducer, Reduction
+
 
 class Staged:
     """One contiguous array and its place on the wire, ``on_wire``: itself, or pinned memory (``pinned``, if given)."""
 
-    def __init__(self, array, is_aware, stream=None, pinned=None):
+    def __init__(self, array: Array, is_aware: bool, stream: Any = None, pinned: np.ndarray | None = None) -> None:
         if not array.flags.c_contiguous:
             raise UsageError(f"staging: expected a contiguous array, got strides {array.strides} for {array.shape}")
         self.array, self.event = array, None
@@ -27,7 +37,7 @@ class Staged:
         self.stream = new_stream(self.xp) if self.is_copied and stream is None else stream
         self.on_wire = pinned_like(array, pinned) if self.is_copied else array
 
-    def begin(self):
+    def begin(self) -> None:
         """Let what was computed so far go to the wire's place; ``is_ready`` tells when it is there."""
         if self.xp is None:
             return
@@ -37,25 +47,25 @@ class Staged:
             self.array.data.copy_to_host_async(self.on_wire.ctypes.data, self.array.nbytes, self.stream)
             self.event = event_of(self.xp, self.stream)
 
-    def land(self):
+    def land(self) -> None:
         """Let the array have what is at the wire's place, before anything that is computed from now on."""
         if self.is_copied:
             stream = self.xp.cuda.get_current_stream()
             self.array.data.copy_from_host_async(self.on_wire.ctypes.data, self.array.nbytes, stream)
             self.event = event_of(self.xp, stream)
 
-    def is_ready(self):
+    def is_ready(self) -> bool:
         """Whether what was begun is done: the wire may read, or its place may be used for something else."""
         return self.event is None or self.event.done
 
-    def outgoing(self):
+    def outgoing(self) -> Array:
         """What to send, or to reduce in place: waits until it holds the array's values."""
         self.begin()
         if self.event is not None:
             self.event.synchronize()
         return self.on_wire
 
-    def incoming(self):
+    def incoming(self) -> Array:
         """The array with what has come to ``on_wire``: waits until it is there."""
         self.land()
         if self.event is not None:
@@ -69,12 +79,12 @@ class StagedAllReduce:
     Reductions begin in the order of ``start``, whatever order the copies are ready in: all ranks must agree on it.
     """
 
-    def __init__(self, inner, is_aware=False):
+    def __init__(self, inner: Reducer, is_aware: bool = False) -> None:
         self.inner, self.is_aware = inner, is_aware
         self.stream = None
         self.waiting, self.unused = deque(), {}
 
-    def start(self, array):
+    def start(self, array: Array) -> Reduction:
         """Begin to replace the array, on every rank, by the sum; returns what is to be advanced."""
         if is_host(array) and not self.waiting:
             return self.inner.start(array)
@@ -85,7 +95,7 @@ class StagedAllReduce:
         self.start_ready()
         return made
 
-    def start_ready(self):
+    def start_ready(self) -> bool:
         """Start those whose values have come, up to the first whose have not; returns whether any was."""
         happened = False
         while self.waiting and self.waiting[0].staged.is_ready():
@@ -94,7 +104,7 @@ class StagedAllReduce:
             happened = True
         return happened
 
-    def give_back(self, staged):
+    def give_back(self, staged: Staged) -> None:
         """Let another reduction have the pinned memory."""
         if staged.is_copied:
             self.unused.setdefault(staged.array.nbytes, []).append(staged.on_wire)
@@ -112,11 +122,11 @@ class StagedAllReduce:
 class StagedReduction:
     """One array: on its way to the wire, on the wire, and back."""
 
-    def __init__(self, owner, staged):
+    def __init__(self, owner: StagedAllReduce, staged: Staged) -> None:
         self.owner, self.staged = owner, staged
         self.inner, self.has_landed, self.is_ended = None, False, False
 
-    def advance(self):
+    def advance(self) -> bool:
         """Do what can be done now; returns whether anything was."""
         if self.inner is None:
             return self.owner.start_ready()
@@ -126,31 +136,31 @@ class StagedReduction:
             self.has_landed = happened = True
         return happened
 
-    def is_over(self):
+    def is_over(self) -> bool:
         """Whether the array is the sum, and its pinned memory free again."""
         if not self.is_ended and self.has_landed and self.staged.is_ready():
             self.owner.give_back(self.staged)
             self.is_ended = True
         return self.is_ended
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """The ranks that have not done their part; none while only this rank's device is awaited."""
         return [] if self.inner is None or self.has_landed else self.inner.waits_for()
 
 
-def new_stream(xp):
+def new_stream(xp: ModuleType) -> Any:
     """A stream whose copies do not wait for what is computed on the default one."""
     return xp.cuda.Stream(non_blocking=True)
 
 
-def event_of(xp, stream):
+def event_of(xp: ModuleType, stream: Any) -> Any:
     """An event that has passed when a stream has come as far as it was told by now."""
     event = xp.cuda.Event(disable_timing=True)
     event.record(stream)
     return event
 
 
-def pinned_like(array, memory=None):
+def pinned_like(array: Array, memory: Any = None) -> np.ndarray:
     """A host array like a device's, in page-locked memory (``memory``: of the same size), which copies are quick to."""
     if memory is None:
         memory = module_of(array).cuda.alloc_pinned_memory(max(1, array.nbytes))

@@ -4,6 +4,10 @@ What workers do together is ``collective_job``'s; which switches go together is 
 refused.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet import collective_strategy, strategy, transpiler_strategies
 from fleet_mpi.fleet.without_effect import REFUSED
@@ -13,13 +17,18 @@ from fleet_mpi.program.optimizers.plain import Adam, Lamb, LarsMomentum, Momentu
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fleet_mpi.program.optimizers.base import Optimizer
+
 _LOSS_SCALING = ("init_loss_scaling", "incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio", "decr_ratio",
                  "use_dynamic_loss_scaling")
 _LAMB = ("beta1", "beta2", "epsilon")
 _DEGREES = ("mp_degree", "pp_degree", "sharding_degree", "sep_degree")
 
 
-def applied(optimizer, chosen, workers=1):
+def applied(optimizer: Optimizer, chosen: Any, workers: int = 1) -> Optimizer:
     """The optimizer as the strategy (of 1.x or 2.x, or None) wants it among so many workers."""
     if isinstance(chosen, strategy.DistributedStrategy):
         return _by_switches(optimizer, chosen, workers)

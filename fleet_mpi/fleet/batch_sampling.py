@@ -1,10 +1,18 @@
 """``DistributedBatchSampler``: every worker of a job reads its own part of a map-style dataset."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fleet_mpi.data.samplers import BatchSampler, batch_count, cut, whole_number
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.parallel_env import ParallelEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
 
 class DistributedBatchSampler(BatchSampler):
@@ -18,7 +26,8 @@ class DistributedBatchSampler(BatchSampler):
         num_replicas, rank: the number of workers and that of this one; None: as the job has it.
     """
 
-    def __init__(self, dataset, batch_size, num_replicas=None, rank=None, shuffle=False, drop_last=False):
+    def __init__(self, dataset: Any, batch_size: int, num_replicas: int | None = None, rank: int | None = None,
+                 shuffle: bool = False, drop_last: bool = False) -> None:
         super().__init__(dataset, batch_size=batch_size, drop_last=drop_last)
         job = ParallelEnv() if num_replicas is None or rank is None else None
         self.dataset, self.shuffle, self.epoch = dataset, shuffle, 0
@@ -30,20 +39,20 @@ class DistributedBatchSampler(BatchSampler):
                              f"{self.nranks} workers")
 
     @property
-    def num_samples(self):
+    def num_samples(self) -> int:
         """How many samples a pass of one worker has."""
         return -(-len(self.dataset) // self.nranks)
 
     @property
-    def total_size(self):
+    def total_size(self) -> int:
         """How many samples a pass of all workers has."""
         return self.num_samples * self.nranks
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Which order the next pass has, where it is shuffled."""
         self.epoch = epoch
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[int]]:
         numbers = np.resize(np.arange(len(self.dataset)), self.total_size)
         if self.shuffle:
             # The original's generator and its use, so that an epoch has the same order as there.
@@ -52,7 +61,7 @@ class DistributedBatchSampler(BatchSampler):
             self.epoch += 1
         return cut(iter(self._mine(np.asarray(numbers))), self.batch_size, self.drop_last)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return batch_count(self.num_samples, self.batch_size, self.drop_last)
 
     def _mine(self, numbers):
@@ -64,7 +73,7 @@ class DistributedBatchSampler(BatchSampler):
         return [*rounds.ravel().tolist(), *left.tolist()]
 
 
-def distributed_batch_reader(batch_reader):
+def distributed_batch_reader(batch_reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
     """A reader of this worker's batches: of every round of as many batches as there are workers, the one with its
     number.
 

@@ -1,5 +1,7 @@
 """Metrics of click models from sums over all samples: histograms of predictions, errors, clicks. Pure arithmetic."""
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 
@@ -23,7 +25,7 @@ class ClickMetrics(NamedTuple):
     total_ins_num: int
 
 
-def bucket_error(positives, negatives):
+def bucket_error(positives: np.ndarray, negatives: np.ndarray) -> float:
     """How far predicted click rates are from actual ones, per group of buckets, weighted by samples.
 
     Buckets are joined from the lowest prediction up until the rate of the group would be known within 5 % (by its
@@ -46,7 +48,8 @@ def bucket_error(positives, negatives):
     return float(error / judged) if judged else 0.0
 
 
-def click_metrics(auc, positives, negatives, sqrerr, abserr, prob, q, pos_ins_num, total_ins_num):
+def click_metrics(auc: float, positives: np.ndarray, negatives: np.ndarray, sqrerr: float, abserr: float, prob: float,
+                  q: float, pos_ins_num: float, total_ins_num: float) -> ClickMetrics:
     """All of them from an area and the sums over ``total_ins_num`` samples; 0 for a ratio without a denominator."""
     histograms = (np.asarray(one, np.float64).reshape(-1) for one in (positives, negatives))
     predicted = _ratio(prob, total_ins_num)

@@ -4,8 +4,11 @@
 (JSON). Worker 0 writes and removes; all workers load what worker 0 sees.
 """
 
+from __future__ import annotations
+
 import json
 import os
+from typing import TYPE_CHECKING
 
 from fleet_mpi.checkpoint.folders.local_files import LocalFS
 from fleet_mpi.checkpoint.folders.replacing import replacing
@@ -14,6 +17,12 @@ from fleet_mpi.checkpoint.saving import save_all
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.values import ScopeValues
 from fleet_mpi.errors import CheckpointDamaged, NotBuilt, UsageError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fleet_mpi.fleet.roles import RoleMaker
+    from fleet_mpi.program.graph.program import Program
 
 PREFIX = "__paddle_fleet_checkpoint__"
 VALUES = "_paddle_fleet_param__"
@@ -24,48 +33,49 @@ UNFINISHED = ".tmp"
 class TrainStatus:
     """How far training is: the number of the last pass that is done, -1 before the first."""
 
-    def __init__(self, epoch_no=-1):
+    def __init__(self, epoch_no: int = -1) -> None:
         self._epoch_no = epoch_no
 
     @property
-    def epoch_no(self):
+    def epoch_no(self) -> int:
         """The number of the last pass that is done."""
         return self._epoch_no
 
     @epoch_no.setter
-    def epoch_no(self, number):
+    def epoch_no(self, number: int) -> None:
         self._epoch_no = number
 
-    def next(self):
+    def next(self) -> int:
         """The pass to begin with."""
         return self._epoch_no + 1
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, TrainStatus) and self._epoch_no == other._epoch_no
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._epoch_no)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"TrainStatus(epoch_no={self._epoch_no})"
 
 
 class CheckpointSaver:
     """The numbered checkpoints in folders, looked at without a fleet."""
 
-    def __init__(self, fs=None):
+    def __init__(self, fs: Any = None) -> None:
         self._files = _local(fs)
 
-    def get_checkpoint_no(self, root_path):
+    def get_checkpoint_no(self, root_path: str) -> list[int]:
         """The numbers of all finished checkpoints, lowest first."""
         return _numbers(root_path)
 
-    def get_last_checkpoint_no(self, root_path):
+    def get_last_checkpoint_no(self, root_path: str) -> int:
         """The number of the newest one, -1 where there is none."""
         return newest(root_path)
 
 
-def save(role, path, status, program, files=None, keeps_all=True, runs=None):
+def save(role: RoleMaker, path: str, status: TrainStatus, program: Program, files: Any = None, keeps_all: bool = True,
+         runs: Any = None) -> int | None:
     """Worker 0: write the next checkpoint and return its number; other workers have nothing to do (None).
 
     With ``keeps_all=False`` older checkpoints go once the new one is there. ``runs`` is what workers run, where it is
@@ -90,7 +100,8 @@ def save(role, path, status, program, files=None, keeps_all=True, runs=None):
     return number
 
 
-def load(role, path, program, files=None, may_be_empty=True, runs=None):
+def load(role: RoleMaker, path: str, program: Program, files: Any = None, may_be_empty: bool = True,
+         runs: Any = None) -> TrainStatus | None:
     """Collective: give all workers the values of worker 0's newest checkpoint; returns its TrainStatus.
 
     None where there is no checkpoint, or a UsageError if ``may_be_empty`` is False.
@@ -109,7 +120,7 @@ def load(role, path, program, files=None, may_be_empty=True, runs=None):
     return status
 
 
-def clean(role, path, files=None, keep=1):
+def clean(role: RoleMaker, path: str, files: Any = None, keep: int = 1) -> None:
     """Worker 0: remove all checkpoints but the newest ``keep`` (one at least), and what was never finished."""
     files = _local(files)
     if role.is_first_worker():
@@ -120,7 +131,7 @@ def clean(role, path, files=None, keep=1):
                 files.delete(os.path.join(path, name))
 
 
-def newest(path):
+def newest(path: str) -> int:
     """The highest number of a checkpoint in a folder, -1 where there is none."""
     return max(_numbers(path), default=-1)
 

@@ -1,5 +1,9 @@
 """A job without servers: from a minimised program and a strategy to what every worker runs and saves."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.saving import author_here, save_all, save_model
 from fleet_mpi.checkpoint.values import ScopeValues
@@ -12,8 +16,17 @@ from fleet_mpi.transpile.collective import plan_of, rewrite, rewrite_for_local_s
 from fleet_mpi.transpile.collective_modes import COLLECTIVE_MODES
 from fleet_mpi.transpile.local_sgd import Schedule
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def options_of(chosen):
+    from fleet_mpi.fleet.roles import RoleMaker
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.program.graph.variable import Variable
+    from fleet_mpi.transpile.collective import CollectivePlan
+
+
+def options_of(chosen: Any) -> Options:
     """How gradients travel, as a strategy of 1.x or 2.x (or None) says."""
     made = _travelling(chosen)
     if synchronises(chosen):
@@ -49,14 +62,14 @@ def _is_mean(told, kinds):
     return told == kinds[0]
 
 
-def synchronises(chosen):
+def synchronises(chosen: Any) -> bool:
     """Whether batch norms see all workers' batches."""
     if isinstance(chosen, strategy.DistributedStrategy):
         return chosen.sync_batch_norm or chosen.build_strategy.sync_batch_norm
     return isinstance(chosen, collective_strategy.DistributedStrategy) and chosen.sync_batch_norm
 
 
-def schedule_of(chosen):
+def schedule_of(chosen: Any) -> Schedule | None:
     """When parameters are averaged instead of gradients; None: never."""
     if isinstance(chosen, strategy.DistributedStrategy):
         if chosen.adaptive_localsgd:
@@ -78,7 +91,7 @@ def _schedule_of_1x(chosen):
     return Schedule() if is_local or chosen.use_local_sgd else None
 
 
-def rewrite_for(program, startup, plan, chosen):
+def rewrite_for(program: Program, startup: Program, plan: CollectivePlan, chosen: Any) -> None:
     """Make programs those of one worker among others, as a strategy says."""
     if synchronises(chosen) or has_marked(program):
         count = synchronise_batch_norm(program, marked_only=not synchronises(chosen))
@@ -93,33 +106,34 @@ def rewrite_for(program, startup, plan, chosen):
 class CollectiveJob:
     """One program trained by all workers together."""
 
-    def __init__(self, role, program, startup, chosen):
+    def __init__(self, role: RoleMaker, program: Program, startup: Program, chosen: Any) -> None:
         self.role = role
         self.plan = plan_of(program, role.worker_num(), role.worker_index(), options_of(chosen))
         rewrite_for(program, startup, self.plan, chosen)
         self.main, self.startup = program, startup
 
-    def init_worker(self):
+    def init_worker(self) -> None:
         """Nothing: workers meet when they run the startup program."""
         _say("init_worker")
 
-    def init_server(self, model_dir=None):
+    def init_server(self, model_dir: str | None = None) -> None:
         """Nothing: there are no servers."""
         _say("init_server")
 
-    def run_server(self):
+    def run_server(self) -> None:
         """Nothing: there are no servers."""
         _say("run_server")
 
-    def stop_worker(self):
+    def stop_worker(self) -> None:
         """Nothing: workers end by themselves."""
         _say("stop_worker")
 
-    def save_persistables(self, dirname, program, filename=None):
+    def save_persistables(self, dirname: str, program: Program, filename: str | None = None) -> None:
         """Save this worker's values: all have the same, but for batch norms' statistics and between averagings."""
         save_all(ScopeValues(program), dirname, filename, self.main, author_here())
 
-    def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
+    def save_inference_model(self, dirname: str, feeded_var_names: Sequence[str], target_vars: Sequence[Variable],
+                             program: Program) -> Any:
         """Save what leads from the fed variables to the targets, with this worker's values."""
         return save_model(ScopeValues(program), dirname, feeded_var_names, target_vars)
 

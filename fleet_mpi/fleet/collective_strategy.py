@@ -1,7 +1,14 @@
 """DistributedStrategy of the 1.x collective fleet: a BuildStrategy with more options."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _MORE = dict(
     use_local_sgd=False, use_dist_fc=False, dist_fc_config=None, mode="nccl2", collective_mode=None,
@@ -14,12 +21,12 @@ class DistributedStrategy(BuildStrategy):
 
     defaults = {**BuildStrategy.defaults, **_MORE}
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.exec_strategy = ExecutionStrategy()
         self.recompute_checkpoints = []
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name == "mode" and value not in ("nccl2", "collective"):
             raise UsageError(f"DistributedStrategy.mode: expected nccl2 or collective, got {value!r}")
         if name == "recompute_checkpoints" and not isinstance(value, (list, tuple)):

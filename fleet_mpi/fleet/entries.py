@@ -1,12 +1,14 @@
 """When a row of a sparse table on servers comes to be; one process admits every id at once."""
 
+from __future__ import annotations
+
 from fleet_mpi.errors import UsageError
 
 
 class ProbabilityEntry:
     """An id is admitted with this probability each time it is met."""
 
-    def __init__(self, probability):
+    def __init__(self, probability: float) -> None:
         if not isinstance(probability, float) or not 0 < probability <= 1:
             raise UsageError(f"ProbabilityEntry: expected a probability above 0, at most 1, got {probability!r}")
         self.probability = probability
@@ -18,7 +20,7 @@ class ProbabilityEntry:
 class ShowClickEntry:
     """The names of the variables with the shows and clicks of each sample, by which growing tables would judge rows."""
 
-    def __init__(self, show_name, click_name):
+    def __init__(self, show_name: str, click_name: str) -> None:
         if not isinstance(show_name, str) or not isinstance(click_name, str):
             raise UsageError(f"ShowClickEntry: expected two names of variables, got {show_name!r} and {click_name!r}")
         self.show_name, self.click_name = show_name, click_name
@@ -30,7 +32,7 @@ class ShowClickEntry:
 class CountFilterEntry:
     """An id is admitted when it was met so many times."""
 
-    def __init__(self, count_filter):
+    def __init__(self, count_filter: int) -> None:
         if not isinstance(count_filter, int) or isinstance(count_filter, bool) or count_filter < 0:
             raise UsageError(f"CountFilterEntry: expected a whole number from 0 up, got {count_filter!r}")
         self.count_filter = count_filter

@@ -3,8 +3,11 @@
 What belongs to HDFS and to pslib's own model files is refused with a sentence.
 """
 
+from __future__ import annotations
+
 import os
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +22,13 @@ from fleet_mpi.fleet.together import Util
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.runtime import sessions
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from fleet_mpi.program.engine.scope import Scope
+    from fleet_mpi.program.graph.program import Program
+
 FLEETS = {"pslib": pslib_fleet, "transpiler": transpiler_fleet, "collective": collective_fleet}
 _FILES = "HDFS and pslib's own model files are not built; take save_model, load_model or fleet.save_persistables"
 _NOT_BUILT = dict.fromkeys(
@@ -31,26 +41,26 @@ _NOT_BUILT = dict.fromkeys(
 class FleetUtil:
     """Beside one of the fleets of 1.x: "pslib", "transpiler" (or "collective")."""
 
-    def __init__(self, mode="pslib"):
+    def __init__(self, mode: str = "pslib") -> None:
         if mode not in FLEETS:
             raise UsageError(f"FleetUtil: expected mode 'pslib' or 'transpiler', got {mode!r}")
         self._fleet = FLEETS[mode]
         self._util = Util(self._fleet)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name in _NOT_BUILT:
             return not_built(f"FleetUtil.{name}", _NOT_BUILT[name])
         raise UnknownName(f"FleetUtil has no {name!r}; {nearest(name, dir(FleetUtil))}")
 
     # ------------------------------------------------------------------ words
 
-    def rank0_print(self, s):
+    def rank0_print(self, s: object) -> None:
         """Log a text on worker 0."""
         self._say(notices.log().info, s)
 
     rank0_info = rank0_print
 
-    def rank0_error(self, s):
+    def rank0_error(self, s: object) -> None:
         """Log a text on worker 0, as an error."""
         self._say(notices.log().error, s)
 
@@ -60,24 +70,27 @@ class FleetUtil:
 
     # ------------------------------------------------------------------ metrics
 
-    def set_zero(self, var_name, scope=None, place=None, param_type="int64"):
+    def set_zero(self, var_name: str, scope: Scope | None = None, place: Any = None, param_type: str = "int64") -> None:
         """Begin to count anew: zeros for a variable of the scope, such as a histogram of ``layers.auc``."""
         tensor = self._tensor(var_name, scope)
         tensor.set(np.zeros(tensor.shape(), param_type), place)
 
-    def get_global_auc(self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3"):
+    def get_global_auc(self, scope: Scope | None = None, stat_pos: str = "_generated_var_2",
+                       stat_neg: str = "_generated_var_3") -> float:
         """Collective, workers: the area under the ROC curve over all workers' histograms; 0.5 without both classes."""
         return metrics.auc(*(self._tensor(one, scope).numpy() for one in (stat_pos, stat_neg)), util=self._util)
 
-    def print_global_auc(self, scope=None, stat_pos="_generated_var_2", stat_neg="_generated_var_3", print_prefix=""):
+    def print_global_auc(self, scope: Scope | None = None, stat_pos: str = "_generated_var_2",
+                         stat_neg: str = "_generated_var_3", print_prefix: str = "") -> float:
         """Collective, workers: log the area of ``get_global_auc`` on worker 0; returns it."""
         found = self.get_global_auc(scope, stat_pos, stat_neg)
         self.rank0_print(f"{print_prefix} global auc = {found}")
         return found
 
-    def get_global_metrics(self, scope=None, stat_pos_name="_generated_var_2", stat_neg_name="_generated_var_3",
-                           sqrerr_name="sqrerr", abserr_name="abserr", prob_name="prob", q_name="q",
-                           pos_ins_num_name="pos", total_ins_num_name="total"):
+    def get_global_metrics(self, scope: Scope | None = None, stat_pos_name: str = "_generated_var_2",
+                           stat_neg_name: str = "_generated_var_3", sqrerr_name: str = "sqrerr",
+                           abserr_name: str = "abserr", prob_name: str = "prob", q_name: str = "q",
+                           pos_ins_num_name: str = "pos", total_ins_num_name: str = "total") -> Any:
         """Collective, workers: [auc, bucket error, mae, rmse, actual and predicted click rate, copc, mean q, samples].
 
         The sums are those of all workers' scopes, as ``contrib.layers.ctr_metric_bundle`` keeps them.
@@ -87,9 +100,11 @@ class FleetUtil:
             sqrerr_name, abserr_name, prob_name, q_name, pos_ins_num_name, total_ins_num_name)]
         return list(click_metrics(metrics.auc(*histograms, util=_Summed()), *histograms, *sums))
 
-    def print_global_metrics(self, scope=None, stat_pos_name="_generated_var_2", stat_neg_name="_generated_var_3",
-                             sqrerr_name="sqrerr", abserr_name="abserr", prob_name="prob", q_name="q",
-                             pos_ins_num_name="pos", total_ins_num_name="total", print_prefix=""):
+    def print_global_metrics(self, scope: Scope | None = None, stat_pos_name: str = "_generated_var_2",
+                             stat_neg_name: str = "_generated_var_3", sqrerr_name: str = "sqrerr",
+                             abserr_name: str = "abserr", prob_name: str = "prob", q_name: str = "q",
+                             pos_ins_num_name: str = "pos", total_ins_num_name: str = "total",
+                             print_prefix: str = "") -> Any:
         """Collective, workers: log the list of ``get_global_metrics`` on worker 0; returns it."""
         found = self.get_global_metrics(scope, stat_pos_name, stat_neg_name, sqrerr_name, abserr_name, prob_name,
                                         q_name,
@@ -110,29 +125,30 @@ class FleetUtil:
 
     # ------------------------------------------------------------------ models
 
-    def save_fleet_model(self, path, mode=0):
+    def save_fleet_model(self, path: str, mode: int = 0) -> None:
         """Collective, workers: save what the fleet has trained."""
         self._fleet.save_persistables(None, path)
 
-    def load_fleet_model(self, path, mode=0):
+    def load_fleet_model(self, path: str, mode: int = 0) -> None:
         """Collective, workers: load it again."""
         load_persistables(None, path, self._fleet.main_program)
 
-    def save_model(self, output_path, day, pass_id):
+    def save_model(self, output_path: str, day: str | int, pass_id: str | int) -> None:
         """Collective, workers: save into ``output_path/day/pass``."""
         self.save_fleet_model(model_folder(output_path, day, pass_id))
 
-    def load_model(self, output_path, day, pass_id):
+    def load_model(self, output_path: str, day: str | int, pass_id: str | int) -> None:
         """Collective, workers: load from ``output_path/day/pass``."""
         self.load_fleet_model(model_folder(output_path, day, pass_id))
 
-    def pull_all_dense_params(self, scope=None, program=None):
+    def pull_all_dense_params(self, scope: Scope | None = None, program: Program | None = None) -> None:
         """Take the servers' parameters as they are now; a worker without servers has them."""
         session = sessions.session_of(scope or global_scope())
         if session is not None and not session.is_over:
             session.pull()
 
-    def get_online_pass_interval(self, days, hours, split_interval, split_per_pass, is_data_hourly_placed):
+    def get_online_pass_interval(self, days: str, hours: str, split_interval: int, split_per_pass: int,
+                                 is_data_hourly_placed: bool) -> list[list[str]]:
         """[[names of splits] of each pass] of a day: splits of so many minutes, so many to a pass, within the hours."""
         every, together = int(split_interval), int(split_per_pass)
         first, *_, last = [int(hour) for hour in expanded(hours)] * 2
@@ -159,12 +175,12 @@ class _Summed:
         return input
 
 
-def model_folder(output_path, day, pass_id):
+def model_folder(output_path: str, day: str | int, pass_id: str | int) -> str:
     """``output_path/day/pass``."""
     return os.path.join(output_path, str(day), str(pass_id))
 
 
-def expanded(text):
+def expanded(text: str | Sequence[str]) -> list[str | int]:
     """The words of a text such as ``"0 1 2"`` or ``"{0..23}"``, as a shell would have them."""
     words = text if isinstance(text, (list, tuple)) else str(text).split()
     ranges = (re.fullmatch(r"\{(\d+)\.\.(\d+)\}", str(word)) for word in words)
@@ -172,7 +188,7 @@ def expanded(text):
             for one in (range(int(found[1]), int(found[2]) + 1) if found else [word])]
 
 
-def check_all_trainers_ready(ready_path, epoch):
+def check_all_trainers_ready(ready_path: str, epoch: int) -> None:
     """Collective, workers: wait for all of them; no files are needed for that over MPI."""
     joined = [fleet for fleet in FLEETS.values() if fleet._role_maker is not None]
     if not joined:

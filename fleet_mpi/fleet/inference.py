@@ -4,6 +4,10 @@ With servers the tables of embeddings stay with them, and the program pulls the 
 everything in its scope.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.checkpoint.loading import load_persistables
 from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.program.engine.scope import global_scope
@@ -12,16 +16,23 @@ from fleet_mpi.program.optimizers.plain import SGD
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.lookups import replace_lookups
 
+if TYPE_CHECKING:
+    from fleet_mpi.fleet.roles import RoleMaker
+    from fleet_mpi.program.engine.executor import Executor
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.program.graph.variable import Variable
+
 
 class DistributedInfer:
     """Takes the programs of a network built for inference; parameters are found by name in the scope."""
 
-    def __init__(self, main_program=None, startup_program=None):
+    def __init__(self, main_program: Program | None = None, startup_program: Program | None = None) -> None:
         self.origin_main_program = main_program or default_main_program()
         self.origin_startup_program = startup_program or default_startup_program()
         self._program = self.origin_main_program
 
-    def init_distributed_infer_env(self, exe, loss, role_maker=None, dirname=None):
+    def init_distributed_infer_env(self, exe: Executor, loss: Variable, role_maker: RoleMaker | None = None,
+                                   dirname: str | None = None) -> None:
         """Get ready, where no training has done so: take a role, start the servers, load what is in a folder.
 
         A server comes back from here when all workers have left.
@@ -31,7 +42,7 @@ class DistributedInfer:
         elif dirname is not None:
             load_persistables(exe, dirname, paddle_fleet.main_program)
 
-    def get_dist_infer_program(self):
+    def get_dist_infer_program(self) -> Program:
         """The program to run in the global scope, once that is connected to the servers: while a worker trains, or
         after ``init_distributed_infer_env``."""
         session = sessions.session_of(global_scope())

@@ -1,6 +1,9 @@
 """A parameter-server job of one fleet: from a minimised program to what this process runs, saves and ends with."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.loading import load_all
@@ -21,8 +24,16 @@ from fleet_mpi.transpile.mode_choice import COMMUNICATOR
 from fleet_mpi.transpile.print_log import log_placement, log_server, logged_ops
 from fleet_mpi.transpile.server_program import server_program, server_startup
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def config_of(chosen):
+    from fleet_mpi.fleet.roles import RoleMaker
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.program.graph.variable import Variable
+
+
+def config_of(chosen: Any) -> tuple[DistributeTranspilerConfig, Any]:
     """(DistributeTranspilerConfig, communicator's options) that a strategy of 1.x or 2.x means."""
     if isinstance(chosen, strategy.DistributedStrategy):
         return _from_switches(chosen)
@@ -51,7 +62,8 @@ def _from_switches(chosen):
 class Job:
     """One program spread over this fleet's processes. ``connects_at_start``: the startup program pulls (1.x)."""
 
-    def __init__(self, role, program, startup, chosen, connects_at_start):
+    def __init__(self, role: RoleMaker, program: Program, startup: Program, chosen: Any,
+                 connects_at_start: bool) -> None:
         config, communicator = config_of(chosen)
         self.origin = program.clone()
         self.role, self.connects_at_start = role, connects_at_start
@@ -72,7 +84,7 @@ class Job:
 
     # ------------------------------------------------------------------ a worker's life
 
-    def init_worker(self):
+    def init_worker(self) -> None:
         """Connect; in 2.x worker 0's values become everybody's, unless the servers loaded theirs.
 
         Once connected, a further call does nothing; after stop_worker it is refused.
@@ -101,7 +113,7 @@ class Job:
                 if value is not None and scope.array(name) is not None:
                     scope.array(name)[...] = value
 
-    def stop_worker(self):
+    def stop_worker(self) -> None:
         """Flush and say goodbye."""
         self._require("stop_worker", self.role.is_worker())
         session = sessions.session_of(global_scope())
@@ -110,11 +122,12 @@ class Job:
 
     # ------------------------------------------------------------------ saving
 
-    def save_persistables(self, dirname, program, filename=None):
+    def save_persistables(self, dirname: str, program: Program, filename: str | None = None) -> None:
         """Save the untranspiled program's variables as one process would."""
         save_all(self._values("save_persistables", program), dirname, filename, self.main, author_here())
 
-    def save_inference_model(self, dirname, feeded_var_names, target_vars, program):
+    def save_inference_model(self, dirname: str, feeded_var_names: Sequence[str], target_vars: Sequence[Variable],
+                             program: Program) -> Any:
         """Save what leads from the fed variables to the targets."""
         return save_model(self._values("save_inference_model", program), dirname, feeded_var_names, target_vars)
 
@@ -125,7 +138,7 @@ class Job:
 
     # ------------------------------------------------------------------ a server's life
 
-    def init_server(self, model_dir=None):
+    def init_server(self, model_dir: str | None = None) -> None:
         """First values: drawn, or from a folder."""
         self._require("init_server", self.role.is_server())
         members.announce()
@@ -135,7 +148,7 @@ class Job:
                 raise UsageError(f"init_server: no folder {str(model_dir)!r} to load from")
             load_all(Source(model_dir), self.main)
 
-    def run_server(self):
+    def run_server(self) -> None:
         """Serve until the workers have left."""
         self._require("run_server", self.role.is_server())
         Executor().run(self.main)

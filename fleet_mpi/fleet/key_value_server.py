@@ -4,10 +4,17 @@ Ranks of a job meet over MPI and need none of it. It listens on this machine onl
 memory. ``PUT /scope/key`` stores, ``GET`` gives back, ``DELETE`` tells that a client is done with a key.
 """
 
+from __future__ import annotations
+
 import http.server
 import threading
+from typing import TYPE_CHECKING
 
 from fleet_mpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 _MOST_BYTES = 1 << 26  # values are addresses and counts; more is a mistake
 
@@ -15,14 +22,14 @@ _MOST_BYTES = 1 << 26  # values are addresses and counts; more is a mistake
 class KVHandler(http.server.BaseHTTPRequestHandler):
     """Answers one request from the dictionaries of its server."""
 
-    def do_GET(self):
+    def do_GET(self) -> None:
         """The value of a key; 404 where there is none."""
         scope, key = self._asked()
         with self.server.kv_lock:
             value = self.server.kv.get(scope, {}).get(key)
         self._answer(404 if value is None else 200, value or b"")
 
-    def do_PUT(self):
+    def do_PUT(self) -> None:
         """Store the body under a key."""
         scope, key = self._asked()
         length = int(self.headers.get("Content-Length") or 0)
@@ -33,14 +40,14 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
             self.server.kv.setdefault(scope, {})[key] = value
         return self._answer(200)
 
-    def do_DELETE(self):
+    def do_DELETE(self) -> None:
         """Count a key as done with."""
         scope, key = self._asked()
         with self.server.delete_kv_lock:
             self.server.delete_kv.setdefault(scope, set()).add(key)
         self._answer(200)
 
-    def log_message(self, format, *args):
+    def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: requests are no events."""
 
     def _asked(self):
@@ -60,12 +67,12 @@ class KVHTTPServer(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port, handler):
+    def __init__(self, port: int, handler: type[KVHandler]) -> None:
         super().__init__(("127.0.0.1", port), handler)
         self.kv, self.kv_lock = {}, threading.Lock()
         self.delete_kv, self.delete_kv_lock = {}, threading.Lock()
 
-    def get_deleted_size(self, key):
+    def get_deleted_size(self, key: str) -> int:
         """How many keys of a scope clients are done with."""
         with self.delete_kv_lock:
             return len(self.delete_kv.get(key, ()))
@@ -74,26 +81,26 @@ class KVHTTPServer(http.server.ThreadingHTTPServer):
 class KVServer:
     """A KVHTTPServer in a thread; ``size`` has, per scope, how many keys are to be deleted before it may stop."""
 
-    def __init__(self, port, size=None):
+    def __init__(self, port: int, size: Mapping[str, int] | None = None) -> None:
         self.http_server = KVHTTPServer(port, KVHandler)
         self.size = dict(size or {})
         self.listen_thread = None
 
-    def start(self):
+    def start(self) -> None:
         """Begin to answer."""
         if self.listen_thread is not None:
             raise UsageError("KVServer.start: it was started before; make another one")
         self.listen_thread = threading.Thread(target=self.http_server.serve_forever, daemon=True)
         self.listen_thread.start()
 
-    def stop(self):
+    def stop(self) -> None:
         """Answer no more; returns when the port is free."""
         if self.listen_thread is not None and self.listen_thread.is_alive():
             self.http_server.shutdown()
             self.listen_thread.join()
         self.http_server.server_close()
 
-    def should_stop(self):
+    def should_stop(self) -> bool:
         """Whether clients are done with as many keys as there are."""
         return all(self.http_server.get_deleted_size(scope) == count for scope, count in self.size.items())
 

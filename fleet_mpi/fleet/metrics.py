@@ -4,7 +4,10 @@ What is given is an array, a variable, or the name of one whose value lies in th
 combined by ``util.all_reduce``; a job of one worker combines nothing.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,23 +16,30 @@ from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.variable import Variable
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def sum(input, scope=None, util=None):
+    from numpy.typing import ArrayLike
+
+    from fleet_mpi.program.engine.scope import Scope
+
+
+def sum(input: ArrayLike | str, scope: Scope | None = None, util: Any = None) -> np.ndarray:
     """The sum over the workers, element by element."""
     return _combined(input, scope, util, "sum")
 
 
-def max(input, scope=None, util=None):
+def max(input: ArrayLike | str, scope: Scope | None = None, util: Any = None) -> np.ndarray:
     """The largest over the workers, element by element."""
     return _combined(input, scope, util, "max")
 
 
-def min(input, scope=None, util=None):
+def min(input: ArrayLike | str, scope: Scope | None = None, util: Any = None) -> np.ndarray:
     """The smallest over the workers, element by element."""
     return _combined(input, scope, util, "min")
 
 
-def auc(stat_pos, stat_neg, scope=None, util=None):
+def auc(stat_pos: ArrayLike | str, stat_neg: ArrayLike | str, scope: Scope | None = None, util: Any = None) -> float:
     """Area under the ROC curve from the counts of positives and negatives per bucket of prediction.
 
     The counts are those that ``layers.auc`` keeps, shape [1, buckets]. 0.5 where one class is absent.
@@ -47,22 +57,23 @@ def auc(stat_pos, stat_neg, scope=None, util=None):
     return float(np.dot(negatives, above - positives / 2) / total)
 
 
-def mae(abserr, total_ins_num, scope=None, util=None):
+def mae(abserr: ArrayLike | str, total_ins_num: ArrayLike | str, scope: Scope | None = None, util: Any = None) -> float:
     """Mean absolute error from the sum of absolute errors and the number of samples."""
     return _mean(abserr, total_ins_num, scope, util)
 
 
-def mse(sqrerr, total_ins_num, scope=None, util=None):
+def mse(sqrerr: ArrayLike | str, total_ins_num: ArrayLike | str, scope: Scope | None = None, util: Any = None) -> float:
     """Mean squared error from the sum of squared errors and the number of samples."""
     return _mean(sqrerr, total_ins_num, scope, util)
 
 
-def rmse(sqrerr, total_ins_num, scope=None, util=None):
+def rmse(sqrerr: ArrayLike | str, total_ins_num: ArrayLike | str, scope: Scope | None = None,
+         util: Any = None) -> float:
     """Root of the mean squared error."""
     return math.sqrt(_mean(sqrerr, total_ins_num, scope, util))
 
 
-def acc(correct, total, scope=None, util=None):
+def acc(correct: ArrayLike | str, total: ArrayLike | str, scope: Scope | None = None, util: Any = None) -> float:
     """Share of samples that were right."""
     return _mean(correct, total, scope, util)
 

@@ -1,5 +1,9 @@
 """What ``fleet.distributed_optimizer`` returns: an optimizer that trains as a strategy says."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.application import applied
 from fleet_mpi.fleet.collective_job import CollectiveJob
@@ -9,6 +13,19 @@ from fleet_mpi.program.graph.program import default_main_program, default_startu
 from fleet_mpi.program.graph.structures import as_list
 from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.transpile.collective import HALF
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from fleet_mpi.fleet.facade import Fleet
+    from fleet_mpi.program.graph.operator import Operator
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.program.graph.variable import Parameter, Variable
+    from fleet_mpi.program.optimizers.base import Optimizer
+
+    # What ``minimize`` returns: the update ops, and each parameter with its gradient.
+    Minimised = tuple[list[Operator], list[tuple[Variable, Variable]]]
 
 # Calls of optimizers that add updates; the fleet sees those of ``minimize`` only.
 _PAST_THE_FLEET = ("apply_gradients", "apply_optimize")
@@ -20,7 +37,7 @@ class DistributedOptimizer:
     Whatever it does not know itself is asked of the optimizer inside.
     """
 
-    def __init__(self, fleet, optimizer, strategy):
+    def __init__(self, fleet: Fleet, optimizer: Optimizer, strategy: Any) -> None:
         if not hasattr(optimizer, "minimize"):
             raise UsageError(f"distributed_optimizer: expected an optimizer, got {type(optimizer).__name__}")
         self._fleet = fleet
@@ -28,7 +45,8 @@ class DistributedOptimizer:
                                         not fleet.is_alone() and fleet.server_num() > 0)
         self._inner = applied(optimizer, self._strategy, fleet.worker_num())
 
-    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(self, loss: Variable, startup_program: Program | None = None,
+                 parameter_list: Sequence[Parameter | str] | None = None, no_grad_set: Any = None) -> Minimised:
         """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""
         fleet, program = self._fleet, loss.block.program
         result = self._inner.minimize(loss, startup_program=startup_program, parameter_list=parameter_list,
@@ -46,7 +64,7 @@ class DistributedOptimizer:
             fleet.main_program, fleet.startup_program = fleet._job.main, fleet._job.startup
         return result
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_inner" not in self.__dict__:
             raise AttributeError(name)
         if name in _PAST_THE_FLEET and not self._fleet.is_alone():
@@ -58,10 +76,10 @@ class DistributedOptimizer:
 class FP16AllReduceOptimizer(Wrapper):
     """Gradients as float16 on their way to other workers, whatever the strategy says; one worker sends none."""
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer: Optimizer) -> None:
         super().__init__(optimizer)
 
-    def apply_gradients(self, params_grads):
+    def apply_gradients(self, params_grads: Sequence[tuple[Variable, Variable]]) -> list[Operator]:
         """Add the update ops, and a note for whoever makes the program that of a worker; returns the ops."""
         program = default_main_program()
         program._fleet_opt = {**(program._fleet_opt or {}), HALF: True}
@@ -71,7 +89,7 @@ class FP16AllReduceOptimizer(Wrapper):
 class TranspilerOptimizer(DistributedOptimizer):
     """With the argument list of the 1.x parameter-server fleet, which has servers, whatever its strategy says."""
 
-    def __init__(self, fleet, optimizer, strategy):
+    def __init__(self, fleet: Fleet, optimizer: Optimizer, strategy: Any) -> None:
         super().__init__(fleet, optimizer, strategy)
         mode = config_of(strategy)[0].mode
         if mode != "pserver":
@@ -79,7 +97,8 @@ class TranspilerOptimizer(DistributedOptimizer):
                              f"fleet has them; leave the mode at 'pserver', or take the fleet of "
                              f"fluid.incubate.fleet.collective")
 
-    def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
+    def minimize(self, loss: Variable | Sequence[Variable], scopes: Any = None, startup_program: Any = None,
+                 parameter_list: Sequence[Parameter | str] | None = None, no_grad_set: Any = None) -> Minimised:
         """Add backward and update ops to the program of the loss; returns (optimize_ops, params_grads)."""
         if isinstance(loss, (list, tuple)):
             raise UsageError("minimize: expected one loss, got a list")
@@ -89,8 +108,9 @@ class TranspilerOptimizer(DistributedOptimizer):
 class PSLibOptimizer(DistributedOptimizer):
     """With the argument list of the pslib fleet: one loss, or a list of losses of several programs."""
 
-    def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None,
-                 program_mode="all_reduce"):
+    def minimize(self, losses: Variable | Sequence[Variable], scopes: Any = None, startup_programs: Any = None,
+                 parameter_list: Sequence[Parameter | str] | None = None, no_grad_set: Any = None,
+                 program_mode: str = "all_reduce") -> Minimised:
         """Add backward and update ops to each loss's program; returns (optimize_ops, params_grads) of the last."""
         losses = as_list(losses)
         startups = as_list(startup_programs) if startup_programs is not None else [None] * len(losses)

@@ -4,6 +4,8 @@ As the job has it once this process has joined one; before, as PADDLE_TRAINER_* 
 workers.
 """
 
+from __future__ import annotations
+
 from fleet_mpi import settings
 from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
@@ -14,28 +16,28 @@ class ParallelEnv:
     """This worker's number, the number of workers, its device and its label, as of now."""
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """The number of this worker."""
         return _role().worker_index()
 
     @property
-    def world_size(self):
+    def world_size(self) -> int:
         """How many workers there are."""
         return _role().worker_num()
 
     @property
-    def device_id(self):
+    def device_id(self) -> int:
         """The device of this rank, 0 where none was chosen."""
         chosen = settings.get("FLAGS_selected_gpus").split(",")
         return int(chosen[min(paddle_fleet.local_rank(), len(chosen) - 1)] or 0)
 
     @property
-    def trainer_endpoints(self):
+    def trainer_endpoints(self) -> list[str]:
         """The workers' labels."""
         return _role().get_trainer_endpoints()
 
     @property
-    def current_endpoint(self):
+    def current_endpoint(self) -> str:
         """The label of this worker; empty where workers have none."""
         labels = self.trainer_endpoints
         return labels[self.rank] if labels else settings.get("PADDLE_CURRENT_ENDPOINT")
@@ -43,24 +45,24 @@ class ParallelEnv:
     local_rank, nranks, dev_id = rank, world_size, device_id
 
 
-def get_rank():
+def get_rank() -> int:
     """The number of this worker."""
     return ParallelEnv().rank
 
 
-def get_world_size():
+def get_world_size() -> int:
     """How many workers there are."""
     return ParallelEnv().world_size
 
 
-def init_parallel_env():
+def init_parallel_env() -> ParallelEnv:
     """Collective: join the job as one of its workers, unless this process has; returns a ParallelEnv."""
     if paddle_fleet._role_maker is None:
         paddle_fleet.init(is_collective=True)
     return ParallelEnv()
 
 
-def barrier():
+def barrier() -> None:
     """Collective: wait for all workers."""
     init_parallel_env()
     paddle_fleet.barrier_worker()

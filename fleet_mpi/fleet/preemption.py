@@ -15,9 +15,12 @@
 ``save(path)`` and ``load(path)`` are what the script has for it: ``fleet.save_persistables``, ``fluid.io``.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.folders import versions
@@ -27,6 +30,10 @@ from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.ranks import cluster, ending
 from fleet_mpi.ranks.preemption import EXIT_CODE, SIGNALS, Agreement, release, requested, watch
 from fleet_mpi.runtime import sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
 
 __all__ = ["EXIT_CODE", "SIGNALS", "Preemption", "release", "requested", "watch"]
 
@@ -43,7 +50,7 @@ class Preemption:
         load: ``load(path)`` reads it; worker 0 first, then the others.
     """
 
-    def __init__(self, folder, save, load):
+    def __init__(self, folder: str, save: Callable[[str], object], load: Callable[[str], object]) -> None:
         watch()
         self.folder, self.save, self.load = str(folder), save, load
         self.stopped_after = None
@@ -51,14 +58,15 @@ class Preemption:
         self._agreement = None
         self._is_pointless = False
 
-    def __enter__(self):
+    def __enter__(self) -> Preemption:
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         if kind is None:
             self.finish()
 
-    def resume(self):
+    def resume(self) -> int:
         """Collective: load the newest version; returns the steps that this worker has behind it, 0 without a version.
 
         Worker 0 says which version it is. A worker that was done when it was saved gets a number beyond any step.
@@ -77,7 +85,7 @@ class Preemption:
         self._job.barrier()
         return self._own_steps(path)
 
-    def stopping(self, step):
+    def stopping(self, step: int) -> bool:
         """Collective, after every step, with the number of steps done: whether the job stops here; then it is saved.
 
         False where worker 0, which saves for all, is done already: the others train to their end.
@@ -102,13 +110,13 @@ class Preemption:
         self.stopped_after = step
         return True
 
-    def finish(self):
+    def finish(self) -> None:
         """This worker has made its last step: the others need not wait for it any more. May be called again."""
         if self._agreement is None:
             self._agreement = self._new_agreement()
         self._agreement.leave()
 
-    def leave_if_stopped(self):
+    def leave_if_stopped(self) -> None:
         """End this process with exit code 75 if the job was stopped; after the goodbye to the servers."""
         if self.stopped_after is not None:
             self.finish()

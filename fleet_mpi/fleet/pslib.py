@@ -3,12 +3,22 @@
 What concerns single tables by number, or a server's uncommitted updates, is refused with a sentence.
 """
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from fleet_mpi.checkpoint.loading import load_persistables
 from fleet_mpi.errors import not_built
 from fleet_mpi.fleet.facade import Fleet
 from fleet_mpi.fleet.optimizer import PSLibOptimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from fleet_mpi.fleet.optimizer import DistributedOptimizer
+    from fleet_mpi.program.optimizers.base import Optimizer
 
 _BY_NUMBER = "tables have no numbers here; save_persistables and load_model take all variables, io.save_vars some of " \
              "them"
@@ -22,18 +32,18 @@ class PSLibFleet(Fleet):
     optimizer_class = PSLibOptimizer
     _opt_info = _fleet_ptr = None  # of the original's own servers
 
-    def distributed_optimizer(self, optimizer, strategy=None):
+    def distributed_optimizer(self, optimizer: Optimizer, strategy: Any = None) -> DistributedOptimizer:
         """The optimizer with pslib's dictionary of table settings, which mean nothing to one process."""
         return super().distributed_optimizer(optimizer, dict(strategy or {}))
 
     def _set_client_communication_config(self, request_timeout_ms, connect_timeout_ms, max_retry):
         """Time-outs of requests to servers: one process makes none."""
 
-    def save_model(self, model_dir=None, **kwargs):
+    def save_model(self, model_dir: str | None = None, **kwargs: Any) -> None:
         """Save all that was trained into a folder; ``mode`` (whole, or what changed) makes no difference."""
         self.save_persistables(None, model_dir)
 
-    def load_model(self, model_dir=None, **kwargs):
+    def load_model(self, model_dir: str | None = None, **kwargs: Any) -> None:
         """Load what ``save_model`` wrote."""
         load_persistables(None, model_dir, self._program())
 
@@ -50,7 +60,7 @@ class PSLibFleet(Fleet):
 
 
 @contextlib.contextmanager
-def fleet_embedding(click_name, scale_sparse_grad=True):
+def fleet_embedding(click_name: str, scale_sparse_grad: bool = True) -> Iterator[None]:
     """Embeddings within the block are plain ones: their rows are kept without counts of shows and clicks."""
     yield
 

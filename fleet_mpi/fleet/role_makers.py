@@ -4,10 +4,18 @@ The role is known when the object is made; ``generate_role`` (which ``fleet.init
 from then on what workers or servers do together is done over MPI. Endpoints are labels only.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.fleet.roles import Role, RoleMaker, roles_for
 from fleet_mpi.ranks import cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 
 class _FromMPI(RoleMaker):
@@ -29,7 +37,7 @@ class _FromMPI(RoleMaker):
 class MPISymetricRoleMaker(_FromMPI):
     """Even ranks serve, odd ranks work; one process alone works, with the parameters in itself."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._take_rank()
 
     def _all_gather(self, value, comm_world="all"):
@@ -42,16 +50,16 @@ MPISymmetricRoleMaker = MPISymetricRoleMaker
 class MockBarrier:
     """What one process does together with nobody: nothing to wait for, its own value to gather."""
 
-    def barrier(self):
+    def barrier(self) -> None:
         """Nothing to wait for."""
 
     barrier_all = barrier_worker = barrier
 
-    def all_reduce(self, obj):
+    def all_reduce(self, obj: Any) -> Any:
         """The value itself."""
         return obj
 
-    def all_gather(self, obj):
+    def all_gather(self, obj: Any) -> list[Any]:
         """A list with the value."""
         return [obj]
 
@@ -59,7 +67,8 @@ class MockBarrier:
 class UserDefinedRoleMaker(RoleMaker):
     """Everything from arguments (1.x)."""
 
-    def __init__(self, current_id=0, role=Role.WORKER, worker_num=0, server_endpoints=None):
+    def __init__(self, current_id: int = 0, role: Role = Role.WORKER, worker_num: int = 0,
+                 server_endpoints: Sequence[str] | None = None) -> None:
         servers = _labels("server_endpoints", server_endpoints)
         _whole("current_id", current_id, 0)
         _whole("worker_num", worker_num, 1)
@@ -74,8 +83,9 @@ class UserDefinedRoleMaker(RoleMaker):
 class UserDefinedRoleMaker2(RoleMaker):
     """Everything from arguments (2.x); ``worker_num`` is the length of ``worker_endpoints`` where not given."""
 
-    def __init__(self, is_collective=False, init_gloo=False, *, current_id=0, role=Role.WORKER, worker_num=0,
-                 worker_endpoints=(), server_endpoints=(), **kwargs):
+    def __init__(self, is_collective: bool = False, init_gloo: bool = False, *, current_id: int = 0,
+                 role: Role = Role.WORKER, worker_num: int = 0, worker_endpoints: Sequence[str] = (),
+                 server_endpoints: Sequence[str] = (), **kwargs: Any) -> None:
         workers, servers = list(worker_endpoints), [] if is_collective else list(server_endpoints)
         count = worker_num or len(workers)
         if not count:
@@ -86,7 +96,7 @@ class UserDefinedRoleMaker2(RoleMaker):
 class UserDefinedCollectiveRoleMaker(RoleMaker):
     """Workers only, from arguments (1.x)."""
 
-    def __init__(self, current_id=0, worker_endpoints=None):
+    def __init__(self, current_id: int = 0, worker_endpoints: Sequence[str] | None = None) -> None:
         workers = _labels("worker_endpoints", worker_endpoints)
         _whole("current_id", current_id, 0)
         if current_id >= len(workers):
@@ -97,7 +107,7 @@ class UserDefinedCollectiveRoleMaker(RoleMaker):
 class PaddleCloudRoleMaker(_FromMPI):
     """Everything from PADDLE_* variables; without them from MPI, as MPISymetricRoleMaker, or all workers."""
 
-    def __init__(self, is_collective=False, **kwargs):
+    def __init__(self, is_collective: bool = False, **kwargs: Any) -> None:
         self._is_collective = is_collective
         servers = [] if is_collective else _listed("PADDLE_PSERVERS_IP_PORT_LIST")
         workers = _listed("PADDLE_TRAINER_ENDPOINTS")
@@ -121,7 +131,7 @@ class PaddleCloudRoleMaker(_FromMPI):
 class GeneralRoleMaker(PaddleCloudRoleMaker):
     """As PaddleCloudRoleMaker; its file-system and time-out arguments are not needed over MPI."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(is_collective=False)
         self.kwargs = kwargs
 

@@ -3,11 +3,21 @@
 Where a role comes from is ``role_makers``' business.
 """
 
+from __future__ import annotations
+
 import enum
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.ranks import cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import ArrayLike
 
 
 class Role(enum.IntEnum):
@@ -19,7 +29,7 @@ class Role(enum.IntEnum):
     ALL = 4
 
 
-def roles_for(size, servers=0, ratio=""):
+def roles_for(size: int, servers: int = 0, ratio: str = "") -> list[tuple[Role, int]]:
     """(role, index) of every rank of a world, where MPI gives the roles.
 
     Even ranks serve and odd ones work; a world of one is a worker that keeps its parameters itself. With
@@ -56,7 +66,8 @@ def _ratio(text):
 class RoleMaker:
     """Base: role, index, and the lists of workers and servers. Getters are ready at once."""
 
-    def __init__(self, role=Role.WORKER, index=0, workers=1, worker_endpoints=(), server_endpoints=()):
+    def __init__(self, role: Role = Role.WORKER, index: int = 0, workers: int = 1, worker_endpoints: Sequence[str] = (),
+                 server_endpoints: Sequence[str] = ()) -> None:
         self._role = Role(role)
         self._index = int(index)
         self._workers = int(workers)
@@ -65,7 +76,7 @@ class RoleMaker:
         self._server_endpoints = list(server_endpoints)
         self._cluster = None
 
-    def generate_role(self):
+    def generate_role(self) -> None:
         """Collective: join the job; every rank comes here once. May be called any number of times."""
         if self._cluster is None:
             own = self._server_endpoints if self.is_server() else self._worker_endpoints
@@ -74,43 +85,43 @@ class RoleMaker:
                 own[self._index] if self._index < len(own) else "", self._workers,
                 self._server_endpoints or self._servers)
 
-    def is_worker(self):
+    def is_worker(self) -> bool:
         """Whether this process trains."""
         return self._role == Role.WORKER
 
-    def is_server(self):
+    def is_server(self) -> bool:
         """Whether this process keeps parameters."""
         return self._role == Role.SERVER
 
-    def is_first_worker(self):
+    def is_first_worker(self) -> bool:
         """Whether this is worker 0."""
         return self.is_worker() and self._index == 0
 
-    def worker_num(self):
+    def worker_num(self) -> int:
         """How many workers the job has, on every rank."""
         return self._workers
 
-    def server_num(self):
+    def server_num(self) -> int:
         """How many servers the job has, on every rank."""
         return self._servers
 
-    def worker_index(self):
+    def worker_index(self) -> int:
         """The number of this worker."""
         return self._index
 
-    def server_index(self):
+    def server_index(self) -> int:
         """The number of this server."""
         return self._index
 
-    def role_id(self):
+    def role_id(self) -> int:
         """The number of this process among those of its role."""
         return self._index
 
-    def get_trainer_endpoints(self):
+    def get_trainer_endpoints(self) -> list[str]:
         """The workers' labels."""
         return self._labels(self._worker_endpoints, "workers")
 
-    def get_pserver_endpoints(self):
+    def get_pserver_endpoints(self) -> list[str]:
         """The servers' labels."""
         return self._labels(self._server_endpoints, "servers")
 
@@ -119,25 +130,25 @@ class RoleMaker:
         return list(given) or [member.endpoint for member in getattr(self._cluster, group, ())
                                if self._cluster.size > 1]
 
-    def to_string(self):
+    def to_string(self) -> str:
         """One line for people."""
         return (f"role: {self._role.name}, index: {self._index}, workers: {self._workers} "
                 f"{self.get_trainer_endpoints()}, servers: {self._servers} {self.get_pserver_endpoints()}")
 
-    def all_gather(self, value):
+    def all_gather(self, value: Any) -> list[Any]:
         """Collective: the values of all processes, workers first, then servers."""
         return self._together().all_gather(value, "all")
 
-    def all_reduce_worker(self, input, output, mode="sum"):
+    def all_reduce_worker(self, input: ArrayLike, output: np.ndarray, mode: str = "sum") -> None:
         """Collective, workers: combine their arrays into ``output``; a server has no part in it."""
         if self._has_part("all_reduce_worker", "worker"):
             output[...] = self._together().all_reduce(input, mode, "worker")
 
-    def barrier_worker(self):
+    def barrier_worker(self) -> None:
         """Collective, workers: wait for all of them; a server has no part in it."""
         self._barrier("worker")
 
-    def barrier_all(self):
+    def barrier_all(self) -> None:
         """Collective: wait for all processes."""
         self._barrier("all")
 
@@ -203,7 +214,7 @@ class RoleMaker:
         """How many processes the job has."""
         return cluster.world().size
 
-    def get_local_endpoint(self):
+    def get_local_endpoint(self) -> str:
         """The label of this process; empty where it has none."""
         labels = self.get_pserver_endpoints() if self.is_server() else self.get_trainer_endpoints()
         return labels[self._index] if self._index < len(labels) else ""

@@ -3,7 +3,10 @@
 Programs have one format here, which people can read: the ``is_text`` of the original's calls changes nothing.
 """
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +20,13 @@ from fleet_mpi.program.engine.scope import Scope, scope_guard
 from fleet_mpi.program.graph.drawing import graph_lines
 from fleet_mpi.program.graph.program import Program
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def load_program(model_filename, is_text=False):
+    from fleet_mpi.program.graph.block import Block
+
+
+def load_program(model_filename: str, is_text: bool = False) -> Program:
     """The program in a file: a ``__model__``, or what ``save_program`` wrote."""
     if not os.path.isfile(model_filename):
         raise CheckpointMissing(f"load_program: {model_filename}: no such file")
@@ -26,20 +34,20 @@ def load_program(model_filename, is_text=False):
         return Program.parse_from_string(stream.read())
 
 
-def save_program(program, model_filename="__model__", is_text=False):
+def save_program(program: Program, model_filename: str = "__model__", is_text: bool = False) -> None:
     """Write a program into a file."""
     with replacing(model_filename) as stream:
         stream.write(program.serialize_to_string())
 
 
-def program_type_trans(prog_dir, prog_fn, is_text):
+def program_type_trans(prog_dir: str, prog_fn: str, is_text: bool) -> str:
     """Write a program under the name of the other form (``.bin`` or ``.pbtxt``); returns that name."""
     name = prog_fn + (".bin" if is_text else ".pbtxt")
     save_program(load_program(os.path.join(prog_dir, prog_fn), is_text), os.path.join(prog_dir, name))
     return name
 
 
-def check_pruned_program_vars(train_prog, pruned_prog):
+def check_pruned_program_vars(train_prog: Program, pruned_prog: Program) -> bool:
     """Whether every variable that persists in a pruned program is in the other one, with its shape and type."""
     trained = choose(train_prog, None, is_persistable)
     wrong = [f"{name}: {_kind(trained.get(name))} != {_kind(var)}" for name, var in choose(
@@ -49,7 +57,7 @@ def check_pruned_program_vars(train_prog, pruned_prog):
     return not wrong
 
 
-def check_two_programs(config):
+def check_two_programs(config: Any) -> bool:
     """``check_pruned_program_vars`` of two files (``train_prog_path``, ``pruned_prog_path``), drawn if ``draw`` is
     set."""
     programs = {word: load_program(getattr(config, f"{word}_prog_path")) for word in ("train", "pruned")}
@@ -60,15 +68,15 @@ def check_two_programs(config):
     return check_pruned_program_vars(programs["train"], programs["pruned"])
 
 
-def check_vars_and_dump(config):
+def check_vars_and_dump(config: Any) -> Any:
     """``check_saved_vars_try_dump`` with the words of a config object."""
     return check_saved_vars_try_dump(
         config.dump_model_dir, config.dump_program_filename, getattr(config, "is_text_dump_program", False),
         config.feed_config, config.fetch_config, getattr(config, "batch_size", 1), config.save_params_filename)
 
 
-def check_saved_vars_try_dump(dump_dir, dump_prog_fn, is_text_dump_program, feed_config, fetch_config, batch_size=1,
-                              save_filename=None):
+def check_saved_vars_try_dump(dump_dir: str, dump_prog_fn: str, is_text_dump_program: bool, feed_config: Any,
+                              fetch_config: Any, batch_size: int = 1, save_filename: str | None = None) -> Any:
     """Load a saved model into a scope of its own, run it once, and return [values of what is fetched].
 
     Data come from the files of ``feed_config`` (text, numbers), or are drawn where it has none.
@@ -93,7 +101,7 @@ def _samples(config, batch_size):
         yield name, (drawn if path is None else np.loadtxt(path).reshape(shape)).astype(kind)
 
 
-def parse_program_proto(prog_path, is_text, output_dir):
+def parse_program_proto(prog_path: str, is_text: bool, output_dir: str) -> None:
     """Write a program's variables, those that persist, and its ops as lines of three files in a folder."""
     program = load_program(prog_path, is_text)
     names = {"vars_all.log": program.list_vars(), "vars_persistable.log": filter(is_persistable, program.list_vars()),
@@ -104,12 +112,12 @@ def parse_program_proto(prog_path, is_text, output_dir):
             stream.write("".join(f"{one}\n" for one in things).encode())
 
 
-def draw_from_program_file(model_filename, is_text, output_dir, output_filename):
+def draw_from_program_file(model_filename: str, is_text: bool, output_dir: str, output_filename: str) -> str:
     """``draw_from_program`` of a file."""
     return draw_from_program(load_program(model_filename, is_text), output_dir, output_filename)
 
 
-def draw_from_program(program, output_dir, output_name):
+def draw_from_program(program: Program, output_dir: str, output_name: str) -> str:
     """Write block 0 as a graph of ops and variables for Graphviz; returns the path (``dot -Tpdf`` makes a picture)."""
     path = os.path.join(output_dir, output_name + ".dot")
     os.makedirs(output_dir or ".", exist_ok=True)
@@ -118,7 +126,7 @@ def draw_from_program(program, output_dir, output_name):
     return path
 
 
-def graphviz(block, output_dir="", filename="debug"):
+def graphviz(block: Block, output_dir: str = "", filename: str = "debug") -> str:
     """``draw_from_program`` of a block's program."""
     if block.idx:
         raise UsageError(f"graphviz: expected block 0 of a program, got block {block.idx}")

@@ -4,11 +4,19 @@ As in the original: a switch needs workers, an optimizer or a setting; of those 
 together wins. Unlike there, nothing is switched off without a word.
 """
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
 from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fleet_mpi.program.optimizers.base import Optimizer
 
 # In the order in which the original looks at them: among lists of one length the first wins.
 ORDER = ("amp", "adaptive_localsgd", "dgc", "fp16_allreduce", "gradient_merge", "lamb", "lars", "localsgd", "recompute")
@@ -24,7 +32,7 @@ _OPTIMIZERS = {"localsgd": (SGD, Momentum), "adaptive_localsgd": (SGD, Momentum)
 BETWEEN_WORKERS = {"localsgd", "adaptive_localsgd", "dgc", "fp16_allreduce", "sync_batch_norm"}
 
 
-def valid_strategy(chosen, optimizer, workers=1, has_servers=False):
+def valid_strategy(chosen: Any, optimizer: Optimizer, workers: int = 1, has_servers: bool = False) -> Any:
     """A 2.x strategy with only those switches on that apply; others are given back as they are."""
     if not isinstance(chosen, DistributedStrategy):
         return chosen
@@ -40,7 +48,7 @@ def valid_strategy(chosen, optimizer, workers=1, has_servers=False):
     return chosen.without(lacking)
 
 
-def go_together(one, other):
+def go_together(one: str, other: str) -> bool:
     """Whether two switches of ORDER may apply to one job."""
     return other in _GOES_WITH.get(one, ()) or one in _GOES_WITH.get(other, ())
 

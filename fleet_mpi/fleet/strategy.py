@@ -3,8 +3,16 @@
 Holds and checks values only; what they do is decided where an optimizer is made distributed.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.errors import UnknownName, UsageError, nearest
 from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
 SWITCHES = dict(
     a_sync=True, amp=False, recompute=False, localsgd=False, adaptive_localsgd=False, dgc=False,
@@ -62,13 +70,13 @@ class DistributedStrategy:
     given twice replaces the first (B30, B31 of the known faults).
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         fields = {"values": dict(SWITCHES),
                   "configs": {name: dict(keys) for name, keys in CONFIGS.items()},
                   "build_strategy": BuildStrategy(), "execution_strategy": ExecutionStrategy()}
         self.__dict__.update(fields)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         values, configs = self.__dict__.get("values", {}), self.__dict__.get("configs", {})
         if name in values:
             return values[name]
@@ -76,7 +84,7 @@ class DistributedStrategy:
             return {key: list(one) if isinstance(one, list) else one for key, one in configs[name].items()}
         raise UnknownName(f"DistributedStrategy has no option {name!r}; {nearest(name, [*values, *configs])}")
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in self.values:
             self.values[name] = _checked(name, value, SWITCHES[name])
         elif name in self.configs:
@@ -87,7 +95,7 @@ class DistributedStrategy:
             raise UnknownName(f"DistributedStrategy has no option {name!r}; "
                               f"{nearest(name, [*self.values, *self.configs])}")
 
-    def set_debug_opt(self, opt_info):
+    def set_debug_opt(self, opt_info: Mapping[str, Any]) -> None:
         """Note what a debugging run would dump; nothing is dumped."""
         known = CONFIGS["trainer_desc_configs"]
         self.trainer_desc_configs = {key: value for key, value in opt_info.items() if key in known}
@@ -101,7 +109,7 @@ class DistributedStrategy:
                 raise UnknownName(f"{name} has no key {key!r}; {nearest(key, known)}")
             self.configs[name][key] = _checked(f"{name}[{key!r}]", value, known.get(key))
 
-    def without(self, switches):
+    def without(self, switches: Iterable[str]) -> DistributedStrategy:
         """A strategy like this one with some switches off."""
         made = DistributedStrategy()
         made.__dict__.update(values={**self.values, **dict.fromkeys(switches, False)},
@@ -109,7 +117,7 @@ class DistributedStrategy:
                              build_strategy=self.build_strategy, execution_strategy=self.execution_strategy)
         return made
 
-    def changed(self):
+    def changed(self) -> dict[str, Any]:
         """{name: value} of the switches and settings that differ from their defaults."""
         found = {name: value for name, value in self.values.items() if value != SWITCHES[name]}
         for name, keys in self.configs.items():
@@ -118,7 +126,7 @@ class DistributedStrategy:
                 found[name] = differs
         return found
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [f"    {name} = {value!r}" for name, value in sorted(self.changed().items())]
         return "DistributedStrategy(\n" + "\n".join(lines or ["    (all defaults)"]) + "\n)"
 

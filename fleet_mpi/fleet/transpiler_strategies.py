@@ -4,11 +4,18 @@ They hold options only. In one process they all train the same: the one worker's
 are, and the parameters they update are its own.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi import settings
 from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy, Options
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig, ServerRuntimeConfig
 from fleet_mpi.transpile.mode_choice import communicator_flags
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class TrainerRuntimeConfig(Options):
@@ -17,7 +24,7 @@ class TrainerRuntimeConfig(Options):
     defaults = dict(mode=None, max_merge_var_num=1, send_queue_size=1, independent_recv_thread=1,
                     min_send_grad_num_before_recv=1, thread_pool_size=5, send_wait_times=5, is_sgd_optimizer=1)
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         threads = settings.get("CPU_NUM") or 1
         self.max_merge_var_num = self.send_queue_size = self.min_send_grad_num_before_recv = threads
@@ -31,7 +38,7 @@ class DistributedStrategy:
     # What a kind of training fixes, whatever else is set: (group, option, value).
     marks = ()
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._groups = {"program": DistributeTranspilerConfig(), "trainer_runtime": TrainerRuntimeConfig(),
                         "server_runtime": ServerRuntimeConfig(), "execute": ExecutionStrategy(),
                         "build": BuildStrategy()}
@@ -56,43 +63,43 @@ class DistributedStrategy:
                              f"{type(given).__name__}")
         self._mark()
 
-    def set_program_config(self, config):
+    def set_program_config(self, config: Any) -> None:
         """Take the transpiler's options."""
         self._take("program", config)
 
-    def get_program_config(self):
+    def get_program_config(self) -> DistributeTranspilerConfig:
         """The transpiler's options."""
         return self._groups["program"]
 
-    def set_trainer_runtime_config(self, config):
+    def set_trainer_runtime_config(self, config: Any) -> None:
         """Take the worker's options."""
         self._take("trainer_runtime", config)
 
-    def get_trainer_runtime_config(self):
+    def get_trainer_runtime_config(self) -> TrainerRuntimeConfig:
         """The worker's options."""
         return self._groups["trainer_runtime"]
 
-    def set_server_runtime_config(self, config):
+    def set_server_runtime_config(self, config: Any) -> None:
         """Take the servers' options."""
         self._take("server_runtime", config)
 
-    def get_server_runtime_config(self):
+    def get_server_runtime_config(self) -> ServerRuntimeConfig:
         """The servers' options."""
         return self._groups["server_runtime"]
 
-    def set_execute_strategy(self, config):
+    def set_execute_strategy(self, config: Any) -> None:
         """Take the options of running."""
         self._take("execute", config)
 
-    def get_execute_strategy(self):
+    def get_execute_strategy(self) -> Any:
         """The options of running."""
         return self._groups["execute"]
 
-    def set_build_strategy(self, config):
+    def set_build_strategy(self, config: Any) -> None:
         """Take the options of compiling."""
         self._take("build", config)
 
-    def get_build_strategy(self):
+    def get_build_strategy(self) -> Any:
         """The options of compiling."""
         return self._groups["build"]
 
@@ -123,7 +130,7 @@ class HalfAsyncStrategy(DistributedStrategy):
 class GeoStrategy(DistributedStrategy):
     """Workers train by themselves and exchange what they moved every ``update_frequency`` steps."""
 
-    def __init__(self, update_frequency=100):
+    def __init__(self, update_frequency: int = 100) -> None:
         self.marks = (*_NOT_CLASSIC, ("program", "geo_sgd_mode", True),
                       ("program", "geo_sgd_need_push_nums", update_frequency))
         super().__init__()
@@ -139,21 +146,21 @@ class StrategyFactory:
     """Makes the four strategies."""
 
     @staticmethod
-    def create_sync_strategy():
+    def create_sync_strategy() -> SyncStrategy:
         """Workers wait for each other."""
         return SyncStrategy()
 
     @staticmethod
-    def create_half_async_strategy():
+    def create_half_async_strategy() -> HalfAsyncStrategy:
         """The threads of a worker wait for each other."""
         return HalfAsyncStrategy()
 
     @staticmethod
-    def create_async_strategy():
+    def create_async_strategy() -> AsyncStrategy:
         """Nobody waits."""
         return AsyncStrategy()
 
     @staticmethod
-    def create_geo_strategy(update_frequency=100):
+    def create_geo_strategy(update_frequency: int = 100) -> GeoStrategy:
         """Workers exchange what they moved every so many steps."""
         return GeoStrategy(update_frequency)

@@ -3,14 +3,22 @@
 The block of configuration arguments, the table of the first process's variables, and lines with a level and a time.
 """
 
+from __future__ import annotations
+
 import logging
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.launch import flags, rank_roles
 from fleet_mpi.launch.job import COLLECTIVE, PS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet_mpi.launch.job import Allocation, Job
 
 # Always in the block, as the launcher of 2.0 shows them; others where they are given.
 ALWAYS = ("gpus", "heter_worker_num", "heter_workers", "http_port", "ips", "log_dir", "nproc_per_node", "server_num",
@@ -25,7 +33,7 @@ ORDER = {COLLECTIVE: ("PADDLE_CURRENT_ENDPOINT", "PADDLE_TRAINERS_NUM", "PADDLE_
               "PADDLE_TRAINERS_NUM", "PADDLE_TRAINER_ID", "FLAGS_selected_gpus")}
 
 
-def opening(job, around, added):
+def opening(job: Job, around: Allocation, added: Mapping[str, str]) -> str:
     """All that is shown for a job (``added``: the variables its command needs), ready to be written."""
     level = _level(job.told.log_level)
     parts = [configuration(job)] if job.shows else []
@@ -38,7 +46,7 @@ def opening(job, around, added):
     return "".join(parts)
 
 
-def configuration(job):
+def configuration(job: Job) -> str:
     """The block of arguments, by name."""
     told = {name: value for name, value in vars(job.told).items()
             if name in ALWAYS or f"--{name}".replace("dry_run", "dry-run") in job.given}
@@ -50,7 +58,7 @@ def configuration(job):
     return "\n".join(["-----------  Configuration Arguments -----------", *lines, "-" * 48]) + "\n"
 
 
-def table(variables):
+def table(variables: Mapping[str, str]) -> str:
     """The frame with names and values; of a long value, its end."""
     width = max([NAMES_WIDTH, *map(len, variables)])
     rows = [f"|{name:>{width}}{'':{GAP}}{_end(value):^{VALUES_WIDTH}}|" for name, value in variables.items()]
@@ -59,19 +67,19 @@ def table(variables):
     return "".join(f"    {row}\n" for row in (border, header, rule, *rows, border)) + "\n"
 
 
-def line(level, text):
+def line(level: int, text: str) -> str:
     """A line with its level, the time, this file's name and the place in it."""
     now = time.time()
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now)) + f",{int(now * 1000) % 1000:03d}"
     return f"{logging.getLevelName(level)} {stamp} {Path(__file__).name}:{sys._getframe(1).f_lineno}] {text}\n"
 
 
-def endpoints(job):
+def endpoints(job: Job) -> str:
     """What the original writes into ``endpoints.log`` beside the logs of a collective job."""
     return "PADDLE_TRAINER_ENDPOINTS: \n" + "\n".join(job.worker_labels) + "\n"
 
 
-def idle(job):
+def idle(job: Job) -> list[str]:
     """A sentence for every flag that was given and changes nothing."""
     return [f"{flag.names[0]} has no effect: {flag.meaning.partition(';')[0]}" for flag in flags.IDLE
             if flag.names[0] in job.given and getattr(job.told, flag.name) not in ("", None, -1)]

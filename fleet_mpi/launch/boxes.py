@@ -5,6 +5,8 @@ They are held back, and shown where the launcher has nothing better to say. Know
 else passes at once, as it comes.
 """
 
+from __future__ import annotations
+
 import re
 
 _RULE = re.compile(rb"\n?(-{50,}|={50,})\n")
@@ -24,12 +26,12 @@ _LINE = re.compile(rb"(?:\[(?:mpiexec|proxy:)[^]\n]*\] |\[[^]\s]+:\d+\] (?:PMIX 
 class Boxes:
     """One stream of mpirun: ``passed(data)`` gives what is to be shown of it, ``held`` has mpirun's own words."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.held = b""
         self._open = b""        # what may still turn out to be a box
         self._in_a_line = False
 
-    def passed(self, data):
+    def passed(self, data: bytes) -> bytes:
         """What to show now, given what has come."""
         data, self._open, shown = self._open + data, b"", b""
         while data and not self._open:
@@ -37,7 +39,7 @@ class Boxes:
             shown += part
         return shown
 
-    def rest(self):
+    def rest(self) -> bytes:
         """What was held back and is no whole box: the stream has ended."""
         rest, self._open = self._open, b""
         return rest

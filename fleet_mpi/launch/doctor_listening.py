@@ -3,6 +3,8 @@
 Knows the probe's lines (see ``doctor_probe``), not what they mean.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
@@ -11,9 +13,12 @@ import subprocess
 import tempfile
 import time
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi.launch.doctor_probe import MEETING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
 MPI_GRACE_S = 15   # more for the ranks' meeting, which has a deadline of its own and then knows who is missing
 _ENDING_S = 5      # for a process that is done, and again for one that is told to end
@@ -26,7 +31,7 @@ class Heard(NamedTuple):
     them, why they did not, how long it took; the step it did not end, and whether it hung there (else it died)."""
 
     facts: dict
-    met: "list | None" = None
+    met: list | None = None
     rank: int = 0
     apart: str = ""
     seconds: float = 0.0
@@ -35,7 +40,8 @@ class Heard(NamedTuple):
 
 
 @contextmanager
-def listening(command, environ, deadline_s, starts_ranks=False):
+def listening(command: Sequence[str], environ: Mapping[str, str], deadline_s: float,
+              starts_ranks: bool = False) -> Iterator[Heard]:
     """Run a probe, and give what it said; it may go, and is ended if it does not, when the block ends.
 
     ``starts_ranks``: the command is no probe, but starts some: it ends as a group, and nobody can be asked to wait.

@@ -1,9 +1,15 @@
 """What the facts of all ranks mean, the machines' part: cores, threads, memory, GPUs, folders, Slurm."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from fleet_mpi.launch.doctor_checks import FAIL, OK, WARN, Finding, named, srun_plugin
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
+
+if TYPE_CHECKING:
+    from fleet_mpi.launch.doctor_checks import Case
 
 MB = 1 << 20
 _OWN_CACHE = "export NUMBA_CACHE_DIR=/tmp/numba-$USER (a folder of each host's own)"
@@ -12,7 +18,7 @@ NETWORK = ("nfs", "lustre", "gpfs", "beegfs", "cifs", "smb", "ceph", "fuse.", "p
            "wekafs")
 
 
-def slots(case):
+def slots(case: Case) -> Finding | None:
     """Whether every rank has a core."""
     for host, ranks in case.hosts().items():
         have, count = _cores(case, ranks), case.count_on(ranks)
@@ -46,7 +52,7 @@ def _of_quota(facts):
     return f" (the container may use {facts['quota']:g} of {len(facts['cores'])})" if facts.get("quota") else ""
 
 
-def binding(case):
+def binding(case: Case) -> Finding | None:
     """Whether ranks are held to fewer cores than their threads need."""
     for host, ranks in case.hosts().items():
         share = ranks[0]["machine_cores"] // case.count_on(ranks)
@@ -64,7 +70,7 @@ def binding(case):
                    f"free to run on {words} of {case.first['machine_cores']} cores")
 
 
-def compute_threads(case):
+def compute_threads(case: Case) -> Finding | None:
     """Whether the ranks of a machine have more threads than it has cores."""
     for facts in case.ranks:
         if facts.get("threads_problem"):
@@ -95,7 +101,7 @@ def _whole(text):
     return int(word) if word.isdigit() else 0
 
 
-def needed_bytes(family, ranks):
+def needed_bytes(family: str, ranks: int) -> int:
     """Of shared memory for so many ranks on one machine.
 
     Tried with Open MPI 5.0.11 and MPICH 5.0.2: a rank of Open MPI wants a segment of 16 MB to fit, though it fills
@@ -105,7 +111,7 @@ def needed_bytes(family, ranks):
     return max(24, 6 * ranks + 4) * MB if family == MPICH else 20 * MB
 
 
-def shared_memory(case):
+def shared_memory(case: Case) -> Finding | None:
     """Whether the ranks of a machine can talk through memory."""
     texts = []
     for host, ranks in case.hosts().items():
@@ -134,7 +140,7 @@ def _remove(facts, before=""):
     return before + "while no job of yours runs there: rm /dev/shm/mpich_shm_* /dev/shm/sm_segment.*"
 
 
-def gpu(case):
+def gpu(case: Case) -> Finding | None:
     """Whether devices are there, usable, and enough."""
     for host, ranks in case.hosts().items():
         facts = ranks[0]
@@ -150,7 +156,7 @@ def gpu(case):
     return Finding(OK, "; ".join(f"{ranks[0]['gpus']} on {host}" for host, ranks in case.hosts().items()))
 
 
-def cuda_aware(case):
+def cuda_aware(case: Case) -> Finding | None:
     """Whether MPI takes device memory; asked, never tried."""
     says = case.first["cuda_aware_by"]
     if not any(facts["gpus"] for facts in case.ranks):
@@ -166,7 +172,7 @@ def cuda_aware(case):
                    "wrong")
 
 
-def cache_folder(case):
+def cache_folder(case: Case) -> Finding | None:
     """Whether kernels are compiled once, or at every start."""
     for facts in case.ranks:
         finding = _cache_of(facts)
@@ -198,7 +204,7 @@ def _cache_of(facts):
     return None
 
 
-def rename(case):
+def rename(case: Case) -> Finding | None:
     """Whether checkpoints in the working folder are whole at every moment."""
     for facts in case.ranks:
         if facts["is_torn"]:
@@ -215,7 +221,7 @@ def rename(case):
                    f"read")
 
 
-def slurm(case):
+def slurm(case: Case) -> Finding | None:
     """What a batch script has to know."""
     facts, about, (wanted, missing) = case.first, case.first["slurm"], srun_plugin(case)
     in_job = "SLURM_JOB_ID" in about

@@ -6,10 +6,13 @@ lines knows at which step. A line is one JSON object: {"step": name} before a st
 a launcher that sees a rank go may end the others before somebody has read what they said.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from fleet_mpi.collective import cuda_awareness
 from fleet_mpi.errors import EnvironmentProblem
@@ -17,13 +20,16 @@ from fleet_mpi.launch import doctor_facts
 from fleet_mpi.launch.doctor_launcher import launcher
 from fleet_mpi.ranks import cluster, meeting
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 WITHOUT_MPI, MPI_ONLY = "--without-mpi", "--mpi-only"
 MEETING = "starting MPI"
 LEVELS = ("single", "funneled", "serialized", "multiple")
 _OTHERS_SPEAK_S = 3  # a rank other than the first, that has failed, stays so long: its end may end the job
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     """Tell everything; returns the exit code."""
     number = launcher(os.environ).number
     started_by_us = MPI_ONLY in argv

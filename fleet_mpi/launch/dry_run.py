@@ -4,10 +4,18 @@ What the servers would keep follows from the program, which only the script make
 model, and this text how to come by one.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.launch.job import PS
 
+if TYPE_CHECKING:
+    from fleet_mpi.launch.command import Command
+    from fleet_mpi.launch.job import Allocation, Job
 
-def text(job, command, around):
+
+def text(job: Job, command: Command, around: Allocation) -> str:
     """The command, the roles, where logs go, and for a job with servers how to see what they would keep."""
     parts = [command.text() + "\n\n", roles(job, around)]
     if job.log_dir:
@@ -23,7 +31,7 @@ def text(job, command, around):
     return "".join(parts)
 
 
-def roles(job, around):
+def roles(job: Job, around: Allocation) -> str:
     """A table: every rank's role, host, label and device."""
     labels = [*job.server_labels, *job.worker_labels] or [""] * job.ranks
     devices = [""] * job.servers + list(job.devices) if job.devices else [""] * job.ranks

@@ -4,11 +4,16 @@ A flag is wired, taken without effect, or refused with a sentence when it is set
 Knows words and their form; what follows from them is the business of ``job``.
 """
 
+from __future__ import annotations
+
 import argparse
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet_mpi.command_line import CommandLine, whole
 from fleet_mpi.errors import NotBuilt, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 USAGE = """fleetrun --gpus 0,1 SCRIPT.py [ARGS...]                     one rank for each device; all of them work
        fleetrun --server_num S --worker_num W SCRIPT.py [ARGS...]  the first S ranks serve
@@ -31,7 +36,7 @@ def _claim(text):
     return known[text.lower()]
 
 
-def words(text):
+def words(text: str | None) -> list[str]:
     """The parts of a list as the launchers write it: commas, or semicolons between devices."""
     return [word.strip() for word in (text or "").replace(";", ",").split(",") if word.strip()]
 
@@ -44,11 +49,11 @@ class Flag(NamedTuple):
     meaning: str
     kind: Any = str
     default: Any = None
-    choices: "tuple | None" = None
+    choices: tuple | None = None
     unset: tuple = ("",)  # what says that a refused flag is not asked for
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The name in the namespace, and in the block of configuration arguments."""
         return self.names[0].lstrip("-").replace("-", "_")
 
@@ -119,7 +124,7 @@ GROUPS = (("how many ranks", RANKS), ("where", HOSTS), ("output", OUTPUT), ("tak
 TABLE = tuple(flag for _, flags in GROUPS for flag in flags)
 
 
-def split(argv):
+def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """The launcher's own words, and those from the script (or ``-m module``) on."""
     alone = {"-h", "--help", "--version", *(name for flag in TABLE if not flag.form for name in flag.names)}
     end = 0
@@ -128,7 +133,7 @@ def split(argv):
     return list(argv[:end]), list(argv[end:])
 
 
-def read(ours):
+def read(ours: Sequence[str]) -> argparse.Namespace:
     """The values of the launcher's words, by flag; None or the original's empty text where unset."""
     told = _parser().parse_args(ours)
     for flag in REFUSED:
@@ -141,7 +146,7 @@ def read(ours):
     return told
 
 
-def given(ours):
+def given(ours: Sequence[str]) -> tuple[str, ...]:
     """Names of the flags that the launcher's words contain, for what the original says about them."""
     by_word = {word: flag.names[0] for flag in TABLE for word in flag.names}
     return tuple(dict.fromkeys(by_word[word.partition("=")[0]] for word in ours if word.partition("=")[0] in by_word))

@@ -3,12 +3,17 @@
 Plain functions of the words and of what is around (``Allocation``). Knows no MPI.
 """
 
+from __future__ import annotations
+
 import ipaddress
 import socket
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.launch import flags
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 LOCAL = ("127.0.0.1", "localhost")
 FIRST_PORT = 6170
@@ -24,7 +29,7 @@ class Allocation(NamedTuple):
     tasks: int = 0
     names: tuple = ()   # of this machine
 
-    def is_here(self, host):
+    def is_here(self, host: str) -> bool:
         """Whether a host is this machine: by its name, or since an address of its own can be bound."""
         if host in (*LOCAL, *self.names):
             return True
@@ -61,7 +66,7 @@ class Job(NamedTuple):
     given: tuple = ()
 
     @property
-    def roles(self):
+    def roles(self) -> list[tuple[str, int]]:
         """(role, number) of every rank; in kind MPI there is no more to say than "rank"."""
         if self.kind == MPI:
             return [("rank", rank) for rank in range(self.ranks)]
@@ -69,12 +74,13 @@ class Job(NamedTuple):
                 for rank in range(self.ranks)]
 
     @property
-    def shows(self):
+    def shows(self) -> bool:
         """Whether the arguments and variables are shown at the start."""
         return (self.kind != MPI) if self.told.print_config is None else self.told.print_config
 
 
-def parse(argv, around=Allocation(), environ=None, unsaid=None, log_dir="log"):
+def parse(argv: Sequence[str], around: Allocation = Allocation(), environ: Mapping[str, str] | None = None,
+          unsaid: tuple[int, int] | None = None, log_dir: str = "log") -> Job:
     """The job that a command line asks for. Words after the script (or ``-m module``) are the script's own.
 
     ``unsaid``: (servers, workers) where the words say nothing; ``log_dir``: where they do not say another.

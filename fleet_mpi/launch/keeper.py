@@ -5,15 +5,20 @@ where it does not come to that, and sweeps what the job left on this machine. It
 kills the launcher's process group does not kill it.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import shutil
 import signal
 import sys
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi.launch import leftovers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 PATIENCE_S = 10  # for mpirun to end its ranks, before it is killed itself
 _DONE = b"."
@@ -28,18 +33,18 @@ class Keeper:
     middle of its cleaning up: so the keeper reads them when the launcher does not any more.
     """
 
-    def __init__(self, folder, pipes=()):
+    def __init__(self, folder: str, pipes: Iterable[tuple[int, int]] = ()) -> None:
         heard, self._line = os.pipe()
         self._process = os.fork()
         if self._process == 0:
             _keep(heard, [self._line, *(end for _, end in pipes)], folder, [start for start, _ in pipes])
         os.close(heard)
 
-    def watch(self, mpirun):
+    def watch(self, mpirun: int) -> None:
         """Tell it the process number of mpirun."""
         self._tell(b"%d\n" % mpirun)
 
-    def release(self):
+    def release(self) -> None:
         """The job has ended, and the launcher has seen to everything."""
         self._tell(_DONE)
         os.close(self._line)
@@ -52,7 +57,7 @@ class Keeper:
             pass  # it was killed: then the kernel's signal to mpirun has to do
 
 
-def follow_parent(parent):
+def follow_parent(parent: int) -> None:
     """In a child, before it becomes another program: be asked to end when ``parent``, which forked it, dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
@@ -111,14 +116,14 @@ class Process(NamedTuple):
     born: str
 
     @classmethod
-    def numbered(cls, text):
+    def numbered(cls, text: bytes) -> Process | None:
         """The process whose number is the first line of ``text``; None where that is not whole, or the process has
         ended."""
         number, end, _ = text.partition(b"\n")
         state = _state(int(number)) if end else None
         return cls(int(number), state[1]) if state else None
 
-    def ends_within(self, seconds, meanwhile):
+    def ends_within(self, seconds: float, meanwhile: Callable[[], object]) -> bool:
         """Whether it has ended within so many seconds; ``meanwhile()`` is called again and again as long as it
         lives."""
         until = time.monotonic() + seconds

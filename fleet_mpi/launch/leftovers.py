@@ -5,6 +5,8 @@ mapped does: while ranks live, their segments are noted in the job's folder, and
 still there are removed. Nothing else is touched. (Open MPI's mpirun removes its own, unless it is killed itself.)
 """
 
+from __future__ import annotations
+
 import os
 import re
 
@@ -13,7 +15,7 @@ _NOTE = "segment"
 _SEGMENT = re.compile(rb" /dev/shm/(mpich_(?:shm|vci)_[0-9a-f]+_\d+|sm_segment\.\S+|vader_segment\.\S+)$", re.M)
 
 
-def note(process, folder):
+def note(process: int, folder: str) -> set[str]:
     """Note the segments that this process and all below it have mapped; returns their names."""
     names = segments(process)
     for name in names:
@@ -24,12 +26,12 @@ def note(process, folder):
     return names
 
 
-def sweep(folder, memory=MEMORY):
+def sweep(folder: str, memory: str = MEMORY) -> list[str]:
     """Remove the segments that were noted on this host; returns the names of those that were still there."""
     return [name for name in _names(folder) if _removed(os.path.join(memory, name))]
 
 
-def segments(process):
+def segments(process: int) -> set[str]:
     """The names of MPI's segments that this process and all below it have mapped."""
     found = set(_mapped(process))
     for child in _children(process):

@@ -1,5 +1,7 @@
 """The folder of a job's logs: its own as long as the job runs. Two jobs that ask for the same one get one each."""
 
+from __future__ import annotations
+
 import fcntl
 import os
 from typing import NamedTuple
@@ -14,15 +16,15 @@ class LogFolder(NamedTuple):
     """A folder that this job alone writes to, while ``lock`` is open; empty where the job keeps no logs."""
 
     path: str = ""
-    lock: "int | None" = None
+    lock: int | None = None
 
-    def release(self):
+    def release(self) -> None:
         """Another job may have it."""
         if self.lock is not None:
             os.close(self.lock)
 
 
-def claim(path, asked_for):
+def claim(path: str, asked_for: bool) -> LogFolder:
     """The folder for the logs of a job that wants them in ``path``, or beside it where another job writes there now.
 
     One that cannot be made or written is an error if the user has ``asked_for`` it; else the job keeps no logs.

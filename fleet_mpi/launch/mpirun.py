@@ -5,17 +5,22 @@ the one beside the interpreter is taken before any other. Everything an MPI is t
 what is set in the environment already, stays.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.ranks import library
 from fleet_mpi.ranks.library import MPICH, OPEN_MPI
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SLURM = "Slurm"
 _SESSIONS = ("PRTE_MCA_prte_local_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
@@ -38,12 +43,12 @@ class Launcher(NamedTuple):
     plugin: str = ""
 
 
-def find_mpirun(python=None, search=None):
+def find_mpirun(python: str | None = None, search: str | None = None) -> Mpirun:
     """The mpirun in the folder of the interpreter ``python`` (this one), else the first in ``search`` (PATH)."""
     return Mpirun(*find_launcher("mpirun", python, search)[:2])
 
 
-def find_launcher(name="mpirun", python=None, search=None):
+def find_launcher(name: str = "mpirun", python: str | None = None, search: str | None = None) -> Launcher:
     """The program ``name`` (or a path), found as ``find_mpirun`` does.
 
     For srun, the MPI that the ranks will load decides how it has to speak to them.
@@ -84,14 +89,14 @@ def _fitting(found, folder):
     return found
 
 
-def version_of(path):
+def version_of(path: str) -> str:
     """What a mpirun says of itself."""
     asked = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL,
                            env={**os.environ, "HOME": _home()})
     return asked.stdout + asked.stderr
 
 
-def family_of(version):
+def family_of(version: str) -> str:
     """The family that ``mpirun --version`` speaks of; Intel MPI's takes the options of MPICH."""
     if "(Open MPI)" in version or "OpenRTE" in version:
         return OPEN_MPI
@@ -102,13 +107,13 @@ def family_of(version):
                              "start the job with your own command: ... python -m fleet_mpi train.py")
 
 
-def main_version(said):
+def main_version(said: str) -> int:
     """The first number of the version that a mpirun tells; 0 where it tells none."""
     found = re.search(r"(?:\(Open MPI\)|\(OpenRTE\)|Version:|, Version)\s*v?(\d+)", said)
     return int(found[1]) if found else 0
 
 
-def options(family, ranks, cores, version=5):
+def options(family: str, ranks: int, cores: int, version: int = 5) -> list[str]:
     """The options of a mpirun that starts ``ranks`` on a machine with ``cores`` cores (0: unknown).
 
     Open MPI refuses more ranks than it counts cores (not their threads), and binds each of one or two ranks to a single
@@ -120,7 +125,8 @@ def options(family, ranks, cores, version=5):
     return [*more_than_cores, *(["--bind-to", "none"] if ranks > cores or ranks <= 2 else [])]
 
 
-def environment(found, environ, root=None, hosts=0, session=""):
+def environment(found: Launcher, environ: Mapping[str, str], root: bool | None = None, hosts: int = 0,
+                session: str = "") -> dict[str, str]:
     """The variables that this MPI needs beside those of ``environ``.
 
     ``found``: a Launcher, or a family; ``root``: whether the superuser starts the job; ``hosts``: how many are named;

@@ -4,6 +4,8 @@ What is installed is one .pth file with the path of ``fleet_mpi/names``, so that
 and a file that outlives the package is ignored. Asks a fresh interpreter what it finds, never this one.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -12,11 +14,14 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import EnvironmentProblem, FleetError
 from fleet_mpi.names import paddle as on_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FILE = "fleet_mpi_names.pth"
 ABOUT = """Lets plain Python run scripts that import paddle: mpirun -np 4 python train.py.
@@ -43,7 +48,7 @@ class Seen(NamedTuple):
     installed: str
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     """Install, remove or look at the names; returns the exit code."""
     parser = CommandLine(prog="python -m fleet_mpi names", description=ABOUT,
                          formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -1,5 +1,7 @@
 """The nodes of a Slurm job, from the short form in which Slurm lists them."""
 
+from __future__ import annotations
+
 import re
 import shutil
 import subprocess
@@ -10,7 +12,7 @@ from fleet_mpi.errors import EnvironmentProblem
 _ANSWER_S = 10
 
 
-def nodes(nodelist, scontrol=None):
+def nodes(nodelist: str, scontrol: str | None = None) -> tuple[str, ...]:
     """The names in a list, as Slurm itself expands it (``scontrol show hostnames``) where that is installed."""
     scontrol = scontrol or shutil.which("scontrol")
     if nodelist and scontrol:
@@ -25,7 +27,7 @@ def nodes(nodelist, scontrol=None):
     return expanded(nodelist)
 
 
-def expanded(nodelist):
+def expanded(nodelist: str) -> tuple[str, ...]:
     """``n[1-2,07],m`` are n1, n2, n07 and m; with several brackets in a name, the last one varies fastest."""
     names = re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", nodelist)
     if ",".join(names) != nodelist:

@@ -3,6 +3,8 @@
 Of every kind of note the first one counts, whichever rank it is of.
 """
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 
@@ -14,7 +16,7 @@ SPOKE = "first_to_speak"         # the sentence of the first rank that said why 
 VANISHED = "vanished"            # a sentence about a rank that did not end in order: the launcher says it if nobody has
 
 
-def leave_note(folder, name, text, rank):
+def leave_note(folder: str, name: str, text: str, rank: str) -> bool:
     """Write a note, unless another rank has been quicker; returns whether this one was first, as far as can be seen."""
     if not folder:
         return True
@@ -30,7 +32,7 @@ def leave_note(folder, name, text, rank):
     return True
 
 
-def read_note(folder, name):
+def read_note(folder: str, name: str) -> str | None:
     """The text of the first note of this kind; None where there is none."""
     try:
         return Path(folder, name).read_text()
@@ -38,13 +40,13 @@ def read_note(folder, name):
         return None
 
 
-def has_cut_short(folder):
+def has_cut_short(folder: str) -> bool:
     """Whether a rank that has begun here, as far as its notes can be seen, did not come to an end of its own."""
     began, ended = ({path.suffix for path in Path(folder).glob(f"{name}.*")} for name in (BEGAN, ENDED))
     return bool(began - ended)
 
 
-def first_code(folder):
+def first_code(folder: str) -> int | None:
     """What the first rank that failed ended with, by its note; None where there is none."""
     text = read_note(folder, FIRST)
     return None if text is None else int(text)

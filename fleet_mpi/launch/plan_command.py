@@ -3,11 +3,14 @@
 Reads names and shapes from the command line or from a saved model; starts nothing.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
 import re
 import sys
+from typing import TYPE_CHECKING
 
 from fleet_mpi import update_rules
 from fleet_mpi.checkpoint.folders.saved_files import SavedFiles
@@ -22,6 +25,9 @@ from fleet_mpi.placement.plan import plan
 from fleet_mpi.program.graph.serialize import parse
 from fleet_mpi.wire import protocol
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ABOUT = """Prints the shard table: what each server would keep, how evenly, and what one step of a worker moves."""
 HINT = """A variable is cut into blocks of whole rows from twice --min-block-size elements on.
 example: python -m fleet_mpi plan --servers 3 w:1000x1000 b:1000"""
@@ -31,7 +37,7 @@ _STATE = re.compile("_(?:" + "|".join(sorted({re.escape(state.name) for rule in 
                                               for state in rule.states})) + r")_\d+$|^learning_rate_\d+$|^@")
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     """Print the table that the command line asks for; returns the exit code."""
     asked = _parser().parse_args(argv)
     try:
@@ -48,7 +54,7 @@ def main(argv):
     return 0
 
 
-def show(text, servers=0, model=None):
+def show(text: str, servers: int = 0, model: str | None = None) -> int:
     """Write what a dry run tells, and after it the table of a saved ``model``, if one is given; returns the exit
     code."""
     sys.stdout.write(text)

@@ -1,11 +1,17 @@
 """What a rank writes: into its log file, and further on where it is to be shown. Needs the standard library only."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
 
 from fleet_mpi.launch.notes import FOLDER, SPOKE, leave_note
 from fleet_mpi.launch.rank_roles import rank, role_of
+
+TYPE_CHECKING = False  # typing is not imported: this runs before every rank
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
 
 # The folder of logs, how they are opened (a or w), whose output is shown (first, all or none).
 LOGS, OPENED, ECHO = "FLEET_MPI_LAUNCH_LOGS", "FLEET_MPI_LAUNCH_OPENED", "FLEET_MPI_LAUNCH_ECHO"
@@ -18,12 +24,12 @@ _KINDS = {"server": "serverlog.", "worker": "workerlog.", "rank": "ranklog."}
 _FAILING = re.compile(rb"^fleet_mpi: rank \d+ \(.*?\): |^Abort\(\d+\) on node \d+ ", re.M)
 
 
-def log_name(role, index):
+def log_name(role: str, index: str) -> str:
     """The name of a rank's log file; a rank whose role the script decides has its number."""
     return _KINDS[role] + index
 
 
-def failing(data):
+def failing(data: bytes) -> str:
     """The line in this part of a rank's output that says that the rank is about to end the job; empty if there is
     none."""
     found = _FAILING.search(data)
@@ -33,7 +39,7 @@ def failing(data):
 class Output:
     """The log of one rank, and the pipes that it writes into. ``who()`` says which rank it is, and where."""
 
-    def __init__(self, environ, who):
+    def __init__(self, environ: MutableMapping[str, str], who: Callable[[], str]) -> None:
         role, index = role_of(environ, rank())
         self.who = who
         self.path = os.path.join(environ[LOGS], log_name(role, index))
@@ -51,12 +57,12 @@ class Output:
         # A script that prints is to be heard as it goes on, also through a pipe.
         environ.setdefault("PYTHONUNBUFFERED", "1")
 
-    def connect(self):
+    def connect(self) -> None:
         """In the rank: write into the pipes."""
         for stream, (_, end) in self.pipes.items():
             os.dup2(end, stream)
 
-    def readers(self):
+    def readers(self) -> dict[int, Callable[[bytes], None]]:
         """In the watcher: {file to read from: what takes its data}."""
         for _, end in self.pipes.values():
             os.close(end)
@@ -93,7 +99,7 @@ class Output:
         elif not self.shown:
             say(f"fleet_mpi: {self.who()} fails{self.last_words()}")
 
-    def last_words(self):
+    def last_words(self) -> str:
         """The end of a sentence about this rank: where its log is, and what came last, where that was not shown."""
         if self.shown:
             return f"; its log is {self.path}\n"
@@ -101,7 +107,7 @@ class Output:
         return f"; the last words in {self.path}:\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def write(file, data):
+def write(file: int, data: bytes) -> None:
     """All of it; a reader that has gone is no reason to end the rank."""
     try:
         while data:
@@ -110,6 +116,6 @@ def write(file, data):
         pass
 
 
-def say(text):
+def say(text: str) -> None:
     """Write a sentence to stderr, in one piece."""
     write(2, text.encode())

@@ -3,7 +3,13 @@
 Gives a rank what the original's launchers tell by PADDLE_* variables, and takes away what belongs to another role.
 """
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False  # typing is not imported: this runs before every rank
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # The job, for the ranks: how many serve (unset: the script decides), every worker's device, ranks on a host.
 SERVERS, DEVICES, PER_NODE = "FLEET_MPI_LAUNCH_SERVERS", "FLEET_MPI_LAUNCH_DEVICES", "FLEET_MPI_LAUNCH_PER_NODE"
@@ -14,12 +20,12 @@ OF_ROLES = ("TRAINING_ROLE", "PADDLE_TRAINING_ROLE", "PADDLE_TRAINER_ID", "PADDL
 RANK_IN = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 
-def rank():
+def rank() -> str:
     """The number mpirun has given to this rank, as text."""
     return next((os.environ[name] for name in RANK_IN if name in os.environ), "?")
 
 
-def role_of(environ, number):
+def role_of(environ: Mapping[str, str], number: str) -> tuple[str, str]:
     """("server" or "worker", its number) of a rank; ("rank", number) where the script decides who serves."""
     if SERVERS not in environ or not number.isdecimal():
         return "rank", number
@@ -27,7 +33,7 @@ def role_of(environ, number):
     return ("server", str(int(number))) if int(number) < servers else ("worker", str(int(number) - servers))
 
 
-def inherited(environ):
+def inherited(environ: Mapping[str, str]) -> list[str]:
     """Names of variables that are set, but belong to another role than this rank's."""
     if SERVERS not in environ:
         return []
@@ -36,7 +42,7 @@ def inherited(environ):
             and not (name == SERVER_LIST and int(environ[SERVERS]))]
 
 
-def rank_variables(environ, number):
+def rank_variables(environ: Mapping[str, str], number: str) -> dict[str, str]:
     """What the original's launchers tell a process of this number by variables; nothing where the script decides."""
     role, index = role_of(environ, number)
     if role == "rank":

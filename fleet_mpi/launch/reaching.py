@@ -1,13 +1,22 @@
 """Why a job on other hosts did not begin: asks each of them, by the program that mpirun would start ranks with."""
 
+from __future__ import annotations
+
 import subprocess
+from typing import TYPE_CHECKING
 
 from fleet_mpi.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fleet_mpi.launch.job import Allocation, Job
 
 _ANSWER_S = 10
 
 
-def problem(job, around, run=subprocess.run):
+def problem(job: Job, around: Allocation, run: Callable[..., Any] = subprocess.run) -> EnvironmentProblem | None:
     """An EnvironmentProblem with the hosts that cannot be reached and the cause; None where all can."""
     agent = job.told.rsh or "ssh"
     others = [host for host in dict.fromkeys(job.hosts) if not around.is_here(host)]

@@ -1,5 +1,7 @@
 """Runs a job's mpirun to its end, in front of the terminal that the launcher has; knows exit codes and signals."""
 
+from __future__ import annotations
+
 import os
 import re
 import signal
@@ -7,7 +9,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi import errors
 from fleet_mpi.launch import leftovers
@@ -16,6 +18,11 @@ from fleet_mpi.launch.keeper import PATIENCE_S, Keeper, follow_parent
 from fleet_mpi.launch.notes import BEGAN, SPOKE, VANISHED, first_code, has_cut_short, read_note
 from fleet_mpi.launch.rank_output import LAST_LINES, PREEMPTED, failing, log_name
 from fleet_mpi.launch.watched import PEER_LOST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fleet_mpi.launch.job import Job
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 AFTER_FAILURE_S = 2  # for mpirun to end the others when a rank has failed: MPICH's forgets those of other hosts
@@ -30,7 +37,7 @@ _NAMED = re.compile(rb"^fleet_mpi: rank \d+ (?:\(|on )", re.M)
 _LONGEST_NAME = 40
 
 
-def run(command, environ, folder=None):
+def run(command: Sequence[str], environ: Mapping[str, str], folder: str | None = None) -> Ending:
     """Run mpirun in front of this process's terminal; returns an Ending.
 
     Where a note in ``folder`` says that a rank has failed, mpirun has a few seconds to end the others. A signal to this
@@ -79,12 +86,12 @@ class Ending(NamedTuple):
     """
 
     code: int
-    ended_by: "int | None" = None
+    ended_by: int | None = None
     boxes: str = ""
     named: bool = False
 
     @property
-    def has_not_begun(self):
+    def has_not_begun(self) -> bool:
         """Whether Open MPI's mpirun gave up before it started any rank: it may be started again."""
         return self.code != 0 and _NOT_BEGUN in self.boxes
 
@@ -92,7 +99,7 @@ class Ending(NamedTuple):
 class Relay:
     """Shows what comes from mpirun as it comes, all but mpirun's own words, in a thread: a terminal may be slow."""
 
-    def __init__(self, start, end, stream):
+    def __init__(self, start: int, end: int, stream: int) -> None:
         os.close(end)  # mpirun and its ranks have it
         self.boxes, self.named = Boxes(), False
         self._pipe, self._stream, self._last = start, stream, b""
@@ -165,7 +172,7 @@ def _ended(job, seconds):
         return None
 
 
-def exit_code(code, ended_by, folder):
+def exit_code(code: int, ended_by: int | None, folder: str | None) -> int:
     """The launcher's exit code: what the first rank that failed ended with, where a rank has left a note of it.
 
     Without a note a watcher was killed itself, or mpirun failed on its own account. Open MPI gives 128 + signal for the
@@ -187,7 +194,7 @@ def exit_code(code, ended_by, folder):
     return code_of(said) if said else PEER_LOST
 
 
-def code_of(said):
+def code_of(said: str) -> int:
     """The exit code that goes with a rank's last sentence (``rank_output.failing``), by the kind of error that it
     names."""
     number = re.search(r"^Abort\((\d+)\)|\): exit code (\d+)$", said)
@@ -199,7 +206,7 @@ def code_of(said):
     return getattr(getattr(errors, kind[1] if kind else "", None), "exit_code", 1)
 
 
-def cause(ending, folder):
+def cause(ending: Ending, folder: str | None) -> str:
     """Why a job failed, where no rank has said it: a rank that vanished, else mpirun's own words; nothing of others."""
     if not ending.code or ending.ended_by is not None or ending.named:
         return ""
@@ -207,7 +214,7 @@ def cause(ending, folder):
     return f"{vanished}\n" if vanished else ending.boxes
 
 
-def last_line(job, code, ended_by, folder, since=0):
+def last_line(job: Job, code: int, ended_by: int | None, folder: str | None, since: float = 0) -> str:
     """What the launcher says at the end of a job that has logs and failed; nothing of others.
 
     Where the first rank that failed was killed before it could be heard, its last words are looked for in the logs that
@@ -228,6 +235,6 @@ def last_line(job, code, ended_by, folder, since=0):
     return ending
 
 
-def cores():
+def cores() -> int:
     """The cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

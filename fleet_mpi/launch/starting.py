@@ -3,11 +3,14 @@
 Knows exit codes and which part does what; starts no MPI in its own process.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import sys
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
 from fleet_mpi.errors import EnvironmentProblem, FleetError, NotBuilt, UsageError
@@ -15,12 +18,17 @@ from fleet_mpi.launch import announce, dry_run, log_folder, mpirun, notes, rank_
 from fleet_mpi.launch.command import command, told
 from fleet_mpi.launch.job import parse
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet_mpi.launch.job import Allocation, Job
+
 # Launchers in ranks would start a job each. Slurm's tasks count only where they are ranks: batch scripts have them too.
 STARTS = 3  # of a mpirun that fails before it starts any rank
 IN_A_JOB = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
-def main(argv=None, unsaid=None, log_dir="log"):
+def main(argv: Sequence[str] | None = None, unsaid: tuple[int, int] | None = None, log_dir: str = "log") -> int:
     """``fleet_mpi.launch.main``, without what a Ctrl-C during imports needs."""
     try:
         environ = dict(os.environ)
@@ -31,7 +39,7 @@ def main(argv=None, unsaid=None, log_dir="log"):
         return UsageError.exit_code if isinstance(error, NotBuilt) else error.exit_code
 
 
-def launch(job, around):
+def launch(job: Job, around: Allocation) -> int:
     """Start the ranks of a Job and wait for them; returns the exit code of the whole.
 
     Inside a job, this process is a rank already, and becomes the script itself.

@@ -1,17 +1,23 @@
 """What a job finds around it: cores, GPUs and the nodes of the Slurm job this process runs in."""
 
+from __future__ import annotations
+
 import os
 import re
+from typing import TYPE_CHECKING
 
 from fleet_mpi.launch import flags
 from fleet_mpi.launch.job import Allocation
 from fleet_mpi.launch.nodelist import nodes as nodes_of
 from fleet_mpi.launch.running import cores
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 DEVICES = "/dev"
 
 
-def around(environ, devices=DEVICES):
+def around(environ: Mapping[str, str], devices: str = DEVICES) -> Allocation:
     """The Allocation that the variables and this machine's device files describe."""
     nodes = nodes_of(environ.get("SLURM_JOB_NODELIST", "")) if environ.get("SLURM_JOB_ID") else ()
     name = os.uname().nodename
@@ -20,7 +26,7 @@ def around(environ, devices=DEVICES):
                       (name, name.partition(".")[0]))
 
 
-def gpus(environ, devices=DEVICES):
+def gpus(environ: Mapping[str, str], devices: str = DEVICES) -> tuple[str, ...]:
     """The CUDA devices that this process may use, numbered as it sees them."""
     try:
         there = [name for name in os.listdir(devices) if re.fullmatch(r"nvidia\d+", name)]

@@ -10,6 +10,8 @@ It also gives the rank what only follows from its number (``rank_roles``), and w
 the rank's output there (``rank_output``).
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import selectors
@@ -26,6 +28,10 @@ from fleet_mpi.launch.notes import BEGAN, ENDED, FIRST, FOLDER, VANISHED, leave_
 from fleet_mpi.launch.rank_output import LOGS, PREEMPTED, Output, say
 from fleet_mpi.launch.rank_roles import inherited, rank, rank_variables, role_of
 
+TYPE_CHECKING = False  # typing is not imported: this runs before every rank
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 PEER_LOST = 4
 REPORT = "FLEET_MPI_LAUNCH_REPORT"  # the file to which the rank reports (ranks/report.py)
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -37,7 +43,7 @@ _COULD_NOT_START = 127
 _VANISHED = "ended in the middle of the job, with exit code 0 and without a word (os._exit?)"
 
 
-def main(command):
+def main(command: Sequence[str]) -> int:
     """Run the command as a child; returns its exit code, or that of a lost peer where a signal killed it."""
     os.environ.update(rank_variables(os.environ, rank()))
     for name in inherited(os.environ):
@@ -121,7 +127,7 @@ def _read(key, selector):
 class Watched:
     """The rank that this process watches: its output, what it has reported, and what is said of its end."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         role, index = role_of(os.environ, rank())
         self.role = "" if role == "rank" else f"{role} {index}"
         self.output = Output(os.environ, self.who) if os.environ.get(LOGS) else None
@@ -129,13 +135,13 @@ class Watched:
         self.reported = set()
         os.environ[REPORT] = str(self.writes)
 
-    def connect(self):
+    def connect(self) -> None:
         """In the rank: report, and write into the log's pipes."""
         os.set_inheritable(self.writes, True)
         if self.output:
             self.output.connect()
 
-    def readers(self):
+    def readers(self) -> dict[int, Callable[[bytes], None]]:
         """In the watcher: {file to read from: what takes its data}."""
         os.close(self.writes)
         return {self.report: self._take_report, **(self.output.readers() if self.output else {})}
@@ -147,11 +153,11 @@ class Watched:
             if word == "joined":
                 self.role = rest
 
-    def who(self):
+    def who(self) -> str:
         """Which rank this is, its role where that is known, and where it runs."""
         return f"rank {rank()}{f' ({self.role})' if self.role else ''} on {os.uname().nodename}"
 
-    def ended(self, code):
+    def ended(self, code: int) -> int:
         """Say and note how the rank ended; returns the code for mpirun."""
         folder = os.environ.get(FOLDER)
         if code == 0 and "ends" in self.reported:

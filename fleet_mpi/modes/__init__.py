@@ -9,27 +9,37 @@
 A new mode is one file and its line here.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.modes import asynchronous, bounded_staleness, delay_compensated, geo, half_async, sync
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from fleet_mpi.modes.base import Mode, ServerHalf, WorkerHalf
 
 # By name, from the strictest to the loosest. Of those that a config asks for, the last one is meant.
 MODES = {mode.name: mode for mode in (
     sync.MODE, half_async.MODE, asynchronous.MODE, bounded_staleness.MODE, delay_compensated.MODE, geo.MODE)}
 
 
-def worker_half(name, client, options=None, workers=1):
+def worker_half(name: str, client: Any, options: Mapping[str, Any] | None = None, workers: int = 1) -> WorkerHalf:
     """The worker half of a mode by name; ``options`` are the mode's, for either half."""
     half = named(name, options).worker
     return half(client, workers=workers, **_of(half, options))
 
 
-def server_half(name, options=None, workers=1):
+def server_half(name: str, options: Mapping[str, Any] | None = None, workers: int = 1) -> ServerHalf:
     """The server half of a mode by name; ``options`` are the mode's, for either half."""
     half = named(name, options).server
     return half(workers=workers, **_of(half, options))
 
 
-def named(name, options=None):
+def named(name: str, options: Mapping[str, Any] | None = None) -> Mode:
     """The mode of this name, which must have these options."""
     if name not in MODES:
         raise UsageError(f"no mode is called {name!r}; {nearest(name, MODES)}")
@@ -41,5 +51,5 @@ def named(name, options=None):
     return MODES[name]
 
 
-def _of(half, options):
+def _of(half: Any, options: Mapping[str, Any] | None) -> dict[str, Any]:
     return {option: value for option, value in (options or {}).items() if option in half.options}

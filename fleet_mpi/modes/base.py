@@ -6,7 +6,7 @@ pieces, every whole push, every pull and every worker that leaves; ``late`` name
 for too long. Both know names and arrays, never a program.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fleet_mpi.modes.options import whole
@@ -17,7 +17,7 @@ class WorkerHalf(Protocol):
 
     options: tuple[str, ...]
 
-    def after_backward(self, rows: list = ()) -> None:
+    def after_backward(self, rows: Sequence[Any] = ()) -> None:
         """A step's gradients are in the client's arrays, those of rows in ``rows``."""
 
     def restart(self) -> None:
@@ -52,12 +52,30 @@ class ServerHalf(Protocol):
         """The workers that others have waited for longer than so many seconds."""
 
 
+class WorkerHalfMaker(Protocol):
+    """The class of a worker half."""
+
+    options: tuple[str, ...]
+
+    def __call__(self, client: Any, *, workers: int, **options: Any) -> WorkerHalf:
+        """Make the half of one worker."""
+
+
+class ServerHalfMaker(Protocol):
+    """The class of a server half."""
+
+    options: tuple[str, ...]
+
+    def __call__(self, *, workers: int, **options: Any) -> ServerHalf:
+        """Make the half of one server."""
+
+
 class Mode(NamedTuple):
     """One way for parameters to move."""
 
     name: str
-    worker: Callable[..., WorkerHalf]
-    server: Callable[..., ServerHalf]
+    worker: WorkerHalfMaker
+    server: ServerHalfMaker
     asked_for: Callable[[Any], bool]     # whether a DistributeTranspilerConfig, its sync_mode decided, asks for it
     asks: dict[str, Any]                 # its fields that do, and their values
     told: dict[str, str] = {}            # {option of the mode: the config's field that says it}

@@ -3,9 +3,15 @@
 Python's own ``hash`` of a string differs between processes (PYTHONHASHSEED), so two ranks would disagree.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 BASIS = 0xcbf29ce484222325
 PRIME = 0x100000001b3
@@ -14,7 +20,7 @@ PRIME = 0x100000001b3
 FEW = 10_000
 
 
-def fnv1a(name):
+def fnv1a(name: str) -> int:
     """The hash of one name, of its UTF-8 bytes: a Python integer."""
     value = BASIS
     for byte in name.encode():
@@ -22,7 +28,7 @@ def fnv1a(name):
     return value
 
 
-def hash_all(names):
+def hash_all(names: Sequence[str]) -> np.ndarray:
     """``fnv1a`` of every name: an uint64 array."""
     if len(names) <= FEW:
         return np.array([fnv1a(name) for name in names], np.uint64)
@@ -31,7 +37,7 @@ def hash_all(names):
     return compiled_hash()(np.frombuffer(b"".join(texts), np.uint8), ends)
 
 
-def hash_many(data, ends):
+def hash_many(data: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """FNV-1a of the texts that lie one after the other in ``data`` and end at ``ends``: the form that numba
     compiles."""
     hashes = np.empty(ends.size, np.uint64)
@@ -46,7 +52,7 @@ def hash_many(data, ends):
 
 
 @functools.cache
-def compiled_hash():
+def compiled_hash() -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """``hash_many``, compiled: numba is loaded by the first call, not by importing this module."""
     from fleet_mpi.kernels.numba.compiling import compiled
 

@@ -5,18 +5,26 @@ here.
 models with more variables than Python counts quickly.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from fleet_mpi.placement.shard import Variable
 
 # Loading the compiled rule takes longer than cutting this many variables with the plain one (tens of ms).
 FEW = 20_000
 
 
-def cut(size, width, most, min_block_size):
+def cut(size: int, width: int, most: int, min_block_size: int) -> tuple[int, int]:
     """Into how many blocks a variable goes, and the elements of each but the last, which has what is left.
 
     Args:
@@ -33,18 +41,18 @@ def cut(size, width, most, min_block_size):
     return _divided_up(size, block_size), block_size
 
 
-def _divided_up(number, by):
+def _divided_up(number: int, by: int) -> int:
     return -(-number // by)
 
 
-def cut_plainly(sizes, widths, most, min_block_size):
+def cut_plainly(sizes: np.ndarray, widths: np.ndarray, most: int, min_block_size: int) -> tuple[np.ndarray, np.ndarray]:
     """The reference of ``cut_many``: for every variable the number of blocks and their size, as int64 arrays."""
     found = [cut(size, width, most, min_block_size) for size, width in zip(sizes.tolist(), widths.tolist())]
     both = np.array(found, np.int64).reshape(-1, 2)
     return both[:, 0].copy(), both[:, 1].copy()
 
 
-def cut_many(sizes, widths, most, min_block_size):
+def cut_many(sizes: np.ndarray, widths: np.ndarray, most: int, min_block_size: int) -> tuple[np.ndarray, np.ndarray]:
     """``cut`` in one loop over arrays: the form that numba compiles."""
     counts = np.empty_like(sizes)
     block_sizes = np.empty_like(sizes)
@@ -61,7 +69,7 @@ def cut_many(sizes, widths, most, min_block_size):
 
 
 @functools.cache
-def compiled_cut():
+def compiled_cut() -> Callable[[np.ndarray, np.ndarray, int, int], tuple[np.ndarray, np.ndarray]]:
     """``cut_many``, compiled: numba is loaded by the first call, not by importing this module."""
     from fleet_mpi.kernels.numba.compiling import compiled
 
@@ -73,21 +81,21 @@ class Columns(NamedTuple):
 
     owners: np.ndarray       # index of the variable
     blocks: np.ndarray       # index within the variable
-    names: list
+    names: list[str]
     offsets: np.ndarray      # in elements
     sizes: np.ndarray
     row_begins: np.ndarray
     rows: np.ndarray
     counts: np.ndarray       # blocks of the variable
 
-    def only(self, chosen):
+    def only(self, chosen: np.ndarray) -> Columns:
         """The columns of the variables for which ``chosen`` (an array of bools) says so."""
         kept = chosen[self.owners]
-        names = list(itertools.compress(self.names, kept))
-        part = Columns(*(column if column is self.names else column[kept] for column in self))
-        return part._replace(names=names, owners=(np.cumsum(chosen) - 1)[part.owners])
+        numbers = {field: getattr(self, field)[kept] for field in self._fields if field != "names"}
+        numbers["owners"] = (np.cumsum(chosen) - 1)[numbers["owners"]]
+        return Columns(**numbers, names=list(itertools.compress(self.names, kept)))
 
-    def as_lists(self, variables):
+    def as_lists(self, variables: Sequence[Variable]) -> tuple[list[Any], ...]:
         """The columns of a Shard up to its server, as Python lists."""
         owners, rows = self.owners.tolist(), self.rows.tolist()
         names, shapes, _ = (list(map(column.__getitem__, owners)) for column in zip(*variables)) \
@@ -98,7 +106,7 @@ class Columns(NamedTuple):
                 self.row_begins.tolist(), rows, shapes)
 
 
-def columns_of(variables, most, min_block_size):
+def columns_of(variables: Sequence[Variable], most: int, min_block_size: int) -> Columns:
     """Cut every variable into ``most`` blocks at most; the blocks in the order of the variables."""
     shapes = [variable.shape for variable in variables]
     sizes = np.array(list(map(math.prod, shapes)), np.int64)
@@ -118,7 +126,7 @@ def columns_of(variables, most, min_block_size):
                    counts)
 
 
-def _names(variables, owners, blocks, counts):
+def _names(variables: Sequence[Variable], owners: np.ndarray, blocks: np.ndarray, counts: np.ndarray) -> list[str]:
     whole = [variable.name for variable in variables]
     names = list(map(whole.__getitem__, owners.tolist()))
     cut_ones = np.flatnonzero(counts > 1)

@@ -1,30 +1,49 @@
 """What may be placed: the arguments of ``place``, checked with a sentence for each that cannot mean anything."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.placement.shard import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, TypeGuard
+
+# A Variable, (name, shape) or (name, shape, dtype).
+VariableLike = tuple[str, Sequence[int]] | tuple[str, Sequence[int], str]
 # More elements than any machine has, few enough that sums of two such numbers stay within 64 bits.
 MOST_ELEMENTS = 1 << 61
 
 
-def checked_variables(given):
+def checked_variables(given: Iterable[VariableLike]) -> tuple[Variable, ...]:
     """The variables as a tuple of Variable; UsageError for equal names and impossible shapes."""
     given = tuple(given)
     variables = given if _need_no_change(given) else tuple(map(_checked, given))
     if len({variable.name for variable in variables}) != len(variables):
-        seen = set()
-        twice = next(name for name, _, _ in variables if name in seen or seen.add(name))
+        twice = first_repeated(variable.name for variable in variables)
         raise UsageError(f"placement: two variables are called {twice!r}; a name can be placed once")
     return variables
 
 
-def _need_no_change(given):
+def first_repeated(names: Iterable[str]) -> str:
+    """The first of some names that occurred before; one must."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise ValueError("all names are different")
+
+
+def _need_no_change(given: tuple[Any, ...]) -> TypeGuard[tuple[Variable, ...]]:
     """Whether all are Variables that ``_checked`` would leave as they are: a million are looked at in half a second."""
     if not set(map(type, given)) <= {Variable}:
         return False
@@ -35,7 +54,7 @@ def _need_no_change(given):
             and max(map(math.prod, shapes), default=0) <= MOST_ELEMENTS)
 
 
-def _checked(given):
+def _checked(given: VariableLike) -> Variable:
     try:
         name, shape, dtype = given if len(given) == 3 else (*given, "float32")
         shape = tuple(map(operator.index, shape))
@@ -52,7 +71,7 @@ def _checked(given):
     return Variable(name, shape, dtype)
 
 
-def whole_number(what, value, least):
+def whole_number(what: str, value: Any, least: int) -> int:
     """The value as an int; UsageError unless it is a whole number of at least ``least``."""
     try:
         number = operator.index(value)
@@ -63,13 +82,13 @@ def whole_number(what, value, least):
     return number
 
 
-def bytes_per_element(variables):
+def bytes_per_element(variables: Sequence[Variable]) -> np.ndarray:
     """The element size of every variable, as an int64 array."""
     known = {dtype: itemsize(dtype) for dtype in {variable.dtype for variable in variables}}
     return np.fromiter((known[dtype] for _, _, dtype in variables), np.int64, len(variables))
 
 
-def itemsize(dtype):
+def itemsize(dtype: str) -> int:
     """Bytes of one element of a dtype."""
     try:
         return np.dtype(dtype).itemsize

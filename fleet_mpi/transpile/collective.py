@@ -6,7 +6,10 @@ follows the op that makes a gradient, ``c_sync_comm_stream`` comes before the up
 of gradients, or otherwise, is in ``local_sgd``, ``gradient_merge`` and ``deep_compression``.
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +26,14 @@ from fleet_mpi.transpile.deep_compression import compressed_gradients, share_com
 from fleet_mpi.transpile.gradient_merge import merged_gradients, sum_merged
 from fleet_mpi.transpile.local_sgd import Schedule, append_averaging
 from fleet_mpi.transpile.ops import backward_digest, communicating, update_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from fleet_mpi.program.engine.scope import Scope
+    from fleet_mpi.program.graph.operator import Operator
+    from fleet_mpi.program.graph.program import Program
 
 HALF = "fp16_allreduce"  # the note of an optimizer in its program (``_fleet_opt``) that gradients travel as float16
 
@@ -46,22 +57,22 @@ class CollectivePlan:
     updates: dict = field(default_factory=dict)     # the optimizer's ops, in words by name
     first_values: list = field(default_factory=list)  # names of what worker 0 gives the others at the start
 
-    def connect(self, scope):
+    def connect(self, scope: Scope) -> Any:
         """Of the attachment of the startup program."""
         return _connect(self, scope).take_turn
 
-    def connect_to_train(self, scope):
+    def connect_to_train(self, scope: Scope) -> Any:
         """Of the attachment of the worker's program: its gradients lie in buckets."""
         session = _connect(self, scope)
         session.install()
         return session.begin_step
 
-    def sum_instead(self, gradients):
+    def sum_instead(self, gradients: Iterable[Gradient]) -> None:
         """Let these be what is summed in buckets, in this order."""
         self.gradients, self.rows = gradients, []
         self.buckets = fuse(gradients, self.options.fuse_mb, self.options.last_mb)
 
-    def fingerprint(self):
+    def fingerprint(self) -> dict[str, Any]:
         """What must be the same on all ranks, by name."""
         return {"fleet_mpi": __version__, "workers": self.workers,
                 "option": {name: str(value) for name, value in asdict(self.options).items()},
@@ -72,7 +83,7 @@ class CollectivePlan:
                 "first value": {name: "taken from worker 0" for name in self.first_values}}
 
 
-def plan_of(program, workers, worker, options=None):
+def plan_of(program: Program, workers: int, worker: int, options: Options | None = None) -> CollectivePlan:
     """The plan of a minimised program; nothing is changed yet."""
     options = options or Options()
     if (program._fleet_opt or {}).get(HALF):
@@ -93,14 +104,14 @@ def plan_of(program, workers, worker, options=None):
                           backward_digest(program), compressed, updates=update_texts(program))
 
 
-def gradient_makers(program):
+def gradient_makers(program: Program) -> dict[str, Operator]:
     """{gradient of a trainable parameter: the last op of the backward pass that writes it}."""
     wanted = {grad_name(param.name) for param in program.all_parameters() if param.trainable}
     return {name: op for op in program.global_block().ops if op.role & Role.Backward
             for name in op.output_arg_names if name in wanted}
 
 
-def rewrite(program, startup, plan):
+def rewrite(program: Program, startup: Program, plan: CollectivePlan) -> None:
     """Make a program and its startup program those of one worker among others."""
     if plan.options.mean:
         _scale_loss(program, plan.workers)
@@ -113,7 +124,8 @@ def rewrite(program, startup, plan):
     rewrite_startup(startup, program, plan)
 
 
-def rewrite_for_local_sgd(program, startup, plan, schedule=Schedule()):
+def rewrite_for_local_sgd(program: Program, startup: Program, plan: CollectivePlan,
+                          schedule: Schedule = Schedule()) -> None:
     """Make them those of a worker that trains by itself and averages its parameters after the steps of a schedule."""
     if plan.compressed or merged_gradients(program):
         raise UsageError("local SGD sends no gradients: it goes neither with deep gradient compression nor with merged "
@@ -127,7 +139,7 @@ def rewrite_for_local_sgd(program, startup, plan, schedule=Schedule()):
     rewrite_startup(startup, program, plan)
 
 
-def rewrite_startup(startup, program, plan):
+def rewrite_startup(startup: Program, program: Program, plan: CollectivePlan) -> None:
     """Let all workers begin with worker 0's values of what the startup program makes."""
     block = startup.global_block()
     made = {name for op in block.ops for name in op.output_arg_names}

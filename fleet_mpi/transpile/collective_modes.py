@@ -1,14 +1,24 @@
 """The transpiler's modes without servers, ``nccl2`` and ``collective``: from its arguments to a worker's programs."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.collective.choosing import Options
 from fleet_mpi.errors import UnknownName, UsageError, nearest
 from fleet_mpi.transpile import collective
 from fleet_mpi.transpile.ops import communicating
 
+if TYPE_CHECKING:
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.transpile.collective import CollectivePlan
+    from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
+
 COLLECTIVE_MODES = ("grad_allreduce", "local_sgd")
 
 
-def transpile_for_workers(config, program, startup, trainers, trainer_id, current_endpoint):
+def transpile_for_workers(config: DistributeTranspilerConfig, program: Program, startup: Program, trainers: int | str,
+                          trainer_id: int, current_endpoint: str) -> CollectivePlan | None:
     """The plan of this worker, and its programs changed in place; None where it is the only worker."""
     endpoints = _endpoints(trainers)
     worker = _worker(endpoints, trainer_id, current_endpoint, config.mode)

@@ -5,16 +5,23 @@ scaled up again, before weight decay is added. Before the ramp-up the op takes t
 weight decay instead, each by itself. Programs are changed in place.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.program.build.regularizers import REGULARIZED
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.types import Role
 
+if TYPE_CHECKING:
+    from fleet_mpi.program.graph.program import Program
+
 LOCAL, SHARED = "dgc_momentum", "c_dgc_momentum"
 WHOLE = "@TIMES_WORKERS"
 
 
-def compressed_gradients(program):
+def compressed_gradients(program: Program) -> list[str]:
     """The names of the gradients that are not summed in buckets."""
     if any(op.type == LOCAL for block in program.blocks[1:] for op in block.ops):
         raise NotBuilt("deep gradient compression within GradientMergeOptimizer is not built: use one of the two")
@@ -25,7 +32,7 @@ def compressed_gradients(program):
     return [op.attrs[ROLE_VAR][1] for op in found]
 
 
-def share_compressed(program, workers):
+def share_compressed(program: Program, workers: int) -> None:
     """Let the ops that compress speak with the other workers."""
     block = program.global_block()
     for op in [one for one in block.ops if one.type == LOCAL]:

@@ -4,8 +4,11 @@ Takes every option and all argument forms of the original. The worker's programs
 place. Which process runs which program is known when it runs; until then nothing is started.
 """
 
+from __future__ import annotations
+
 import functools
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices, settings
 from fleet_mpi.errors import UnknownName, UsageError, nearest
@@ -15,6 +18,12 @@ from fleet_mpi.transpile.collective_modes import transpile_for_workers
 from fleet_mpi.transpile.distributing import distribute, rewrite
 from fleet_mpi.transpile.print_log import log_placement, log_server, logged_ops
 from fleet_mpi.transpile.server_program import server_program, server_startup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fleet_mpi.program.graph.program import Program
 
 DEFAULTS = dict(
     slice_var_up=True, split_method=None, min_block_size=8192, enable_dc_asgd=False, mode="pserver",
@@ -31,10 +40,10 @@ _SMALLEST_BLOCK = 8192  # the original's; smaller messages cost more than they b
 class DistributeTranspilerConfig:
     """The options of a transpiler; unknown ones are refused."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.__dict__.update(DEFAULTS)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in DEFAULTS:
             raise UnknownName(f"DistributeTranspilerConfig has no option {name!r}; {nearest(name, DEFAULTS)}")
         if name in ("sync_mode", "runtime_split_send_recv") and value is None:
@@ -49,7 +58,7 @@ class DistributeTranspilerConfig:
 class ServerRuntimeConfig:
     """Thread numbers of the original's servers, as the environment has them; over MPI they mean nothing."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._rpc_send_thread_num = settings.get("FLAGS_rpc_send_thread_num")
         self._rpc_get_thread_num = settings.get("FLAGS_rpc_get_thread_num")
         self._rpc_prefetch_thread_num = settings.get("FLAGS_rpc_prefetch_thread_num")
@@ -60,7 +69,7 @@ OLDEST_FORM = ("optimize_ops", "params_grads", "trainer_id", "program", "pserver
                "sync_mode")
 
 
-def also_in_the_oldest_form(transpile):
+def also_in_the_oldest_form(transpile: Callable[..., Any]) -> Callable[..., Any]:
     """Let ``transpile`` be called with what ``minimize`` returned first, as before 0.13."""
     @functools.wraps(transpile)
     def call(self, *args, **kwargs):
@@ -79,15 +88,16 @@ def also_in_the_oldest_form(transpile):
 class DistributeTranspiler:
     """Holds a job's description from ``transpile`` on and hands out each role's program."""
 
-    def __init__(self, config=None):
+    def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
         self.config = config if config is not None else DistributeTranspilerConfig()
         self.origin_program = None
         # What scripts read after transpiling for servers.
         self.has_distributed_lookup_table, self.table_name, self.vars_overview = False, None, None
 
     @also_in_the_oldest_form
-    def transpile(self, trainer_id=None, program=None, pservers="127.0.0.1:6174", trainers=1, sync_mode=True,
-                  startup_program=None, current_endpoint="127.0.0.1:6174"):
+    def transpile(self, trainer_id: int | None = None, program: Program | None = None, pservers: str = "127.0.0.1:6174",
+                  trainers: int | str = 1, sync_mode: bool = True, startup_program: Program | None = None,
+                  current_endpoint: str = "127.0.0.1:6174") -> None:
         """Describe the job; ``trainers`` is a number, or in nccl2 mode the workers' endpoints as a text.
 
         The oldest form, ``transpile(optimize_ops, params_grads, [trainer_id,] pservers=, trainers=)``, is
@@ -121,23 +131,24 @@ class DistributeTranspiler:
         self.has_distributed_lookup_table = self.table_name is not None
         self.origin_program._ps_endpoint = self.current_endpoint
 
-    def get_trainer_program(self, wait_port=True):
+    def get_trainer_program(self, wait_port: bool = True) -> Program:
         """The worker's program: the one given to ``transpile``."""
         self._require_transpiled()
         return self.origin_program
 
-    def get_pserver_program(self, endpoint):
+    def get_pserver_program(self, endpoint: str) -> Program:
         """The program of the server with this label; running it serves until the workers have left."""
         index = self._server(endpoint)
         made = server_program(self.distribution, index, self.updates, endpoint)
         log_server(self.config, made, index)
         return made
 
-    def get_pserver_programs(self, endpoint):
+    def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
         """(program, startup program) of the server with this label."""
         return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
-    def get_startup_program(self, endpoint, pserver_program=None, startup_program=None):
+    def get_startup_program(self, endpoint: str, pserver_program: Program | None = None,
+                            startup_program: Program | None = None) -> Program:
         """The startup program of the server with this label."""
         return server_startup(self.distribution, self._server(endpoint))
 
@@ -157,7 +168,7 @@ class DistributeTranspiler:
 class GeoSgdTranspiler(DistributeTranspiler):
     """A transpiler for workers that train by themselves and exchange what they moved."""
 
-    def __init__(self, config=None):
+    def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
         super().__init__(config)
         self.config.geo_sgd_mode, self.config.sync_mode = True, False
         self.config.runtime_split_send_recv = True

@@ -1,5 +1,9 @@
 """From a training program and a config to the Distribution and the worker's programs, changed in place."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fleet_mpi import notices, placement as placing
@@ -10,8 +14,17 @@ from fleet_mpi.transpile.mode_choice import chosen_mode
 from fleet_mpi.transpile.reading import Updates
 from fleet_mpi.transpile.trainer import rewrite_main, rewrite_main_for_geo, rewrite_startup
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def distribute(program, startup, config, endpoints, workers, worker=None, sync_mode=True, communicator=None):
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
+
+
+def distribute(program: Program, startup: Program, config: DistributeTranspilerConfig, endpoints: Sequence[str],
+               workers: int, worker: int | None = None, sync_mode: bool = True,
+               communicator: Any = None) -> tuple[Distribution, Updates]:
     """(Distribution, Updates) of a program; nothing is changed yet."""
     name, options = chosen_mode(config, sync_mode, communicator)
     mode = MODES[name]
@@ -32,7 +45,7 @@ def distribute(program, startup, config, endpoints, workers, worker=None, sync_m
     return made, updates
 
 
-def rewrite(program, startup, distribution, connects_at_start=True):
+def rewrite(program: Program, startup: Program, distribution: Distribution, connects_at_start: bool = True) -> None:
     """Make a program and its startup program a worker's.
 
     With ``connects_at_start`` the startup program ends with the servers' values (1.x); without, the worker's own

@@ -1,7 +1,10 @@
 """Distribution: everything a job's processes must agree on, as plain data. Made from a program by ``reading``."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
+from typing import TYPE_CHECKING
 
 from fleet_mpi import __version__
 from fleet_mpi.modes.base import Mode
@@ -10,6 +13,13 @@ from fleet_mpi.program.graph.runners import Runner
 from fleet_mpi.transpile.mode_choice import COMMUNICATOR
 from fleet_mpi.transpile.ops import backward_digest
 from fleet_mpi.wire import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from fleet_mpi.program.engine.scope import Scope
+    from fleet_mpi.update_rules import State
 
 _connect, _disconnect = (Runner("fleet_mpi.runtime.sessions", name) for name in ("connect", "disconnect"))
 _load_rest = Runner("fleet_mpi.checkpoint.loading", "load_rest")
@@ -36,28 +46,28 @@ class Distribution:
     program: object = None            # the worker's: what ``origin`` was made
     loaded_from: object = None        # servers: [folder, files] that the values of their scopes come from, if any
 
-    def connect(self, scope):
+    def connect(self, scope: Scope) -> Any:
         """Of the attachment of a worker's programs: plans are made in a scope that is connected to the servers."""
         _connect(self, scope)
 
-    def disconnect(self, scope):
+    def disconnect(self, scope: Scope) -> None:
         """Of the attachment of a worker's program: who closes what it trained with says goodbye."""
         _disconnect(self, scope)
 
-    def load_rest(self, told, scope):
+    def load_rest(self, told: Any, scope: Scope) -> None:
         """After a worker's first pull: take what it keeps itself from where the servers loaded theirs, as ``told``."""
         _load_rest(self, told, scope)
 
     @property
-    def keeps_states(self):
+    def keeps_states(self) -> bool:
         """Whether servers have the optimizers; in geo training the workers do, and servers only add."""
         return self.mode.servers_update
 
-    def states_of(self, variable):
+    def states_of(self, variable: str) -> Sequence[tuple[State, str]]:
         """(the rule's state, the program's variable) pairs that servers keep with a variable."""
         return self.recipes[variable].states if self.keeps_states else ()
 
-    def counters(self):
+    def counters(self) -> list[str]:
         """What schedules keep from step to step: variables that the rate program reads and writes."""
         if self.rate_program is None:
             return []
@@ -70,7 +80,7 @@ class Distribution:
         """Without those that mean something to a worker only: FLAGS_communicator_* need not be set for servers."""
         return {name: value for name, value in self.options.items() if name not in COMMUNICATOR}
 
-    def fingerprint(self):
+    def fingerprint(self) -> dict[str, Any]:
         """What is compared between ranks: texts and numbers by name, so that a difference can be named."""
         shards = {}
         for shard in (*self.placement.shards, *self.row_placement.shards):

@@ -4,20 +4,29 @@
 too, so that nothing is sent in the steps between.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.types import Role
 from fleet_mpi.transpile.ops import communicating
 
+if TYPE_CHECKING:
+    from fleet_mpi.program.graph.operator import Operator
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.transpile.collective import CollectivePlan
+
 MERGED = "@GradientMerge"
 
 
-def merged_gradients(program):
+def merged_gradients(program: Program) -> dict[str, Operator]:
     """{merged gradient, as the update reads it: the op that makes it}; empty where steps are not merged."""
     return {op.output("Out")[0]: op for block in program.blocks[1:] for op in block.ops
             if op.type == "scale" and op.input("X")[0].endswith(MERGED)}
 
 
-def sum_merged(program, plan):
+def sum_merged(program: Program, plan: CollectivePlan) -> None:
     """Sum the merged gradients of all workers before the update reads them."""
     makers = merged_gradients(program)
     bodies = {id(op.block): op.block for op in makers.values()}

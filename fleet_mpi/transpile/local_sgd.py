@@ -4,7 +4,9 @@
 its ``@SNAPSHOT`` is summed over all workers, and the mean of it gone from there. Programs are changed in place.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,11 @@ from fleet_mpi.program.graph.types import Role
 from fleet_mpi.program.layers.control_flow import ConditionalBlock
 from fleet_mpi.program.optimizers.base import persistable
 from fleet_mpi.transpile.ops import communicating
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet_mpi.program.graph.program import Program
 
 SNAPSHOT = "@SNAPSHOT"
 # What is sent. It ends like a gradient: it lies in the scope only to be sent from there, and is not saved.
@@ -35,7 +42,8 @@ class Schedule(NamedTuple):
     adapts: bool = False
 
 
-def append_averaging(program, startup, workers, schedule, parameters):
+def append_averaging(program: Program, startup: Program, workers: int, schedule: Schedule,
+                     parameters: Sequence[str]) -> list[Gradient]:
     """Add the ops for these parameters (names); returns what is summed, as Gradients."""
     if schedule.every < 1 or schedule.begin < 0:
         raise UsageError(f"local SGD: expected k_steps from 1 and begin_step from 0 up, got {schedule.every} and "

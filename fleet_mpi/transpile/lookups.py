@@ -5,17 +5,26 @@ at one place become one op, ``distributed_lookup_table``: one request per server
 rows of a table themselves (nce, hsigmoid) stay: they fetch these rows, and keep them for their gradients.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR, SCOPE, Operator
 from fleet_mpi.program.graph.program import outside_names, writes_to_outside
 from fleet_mpi.program.graph.registry import FORWARD, GRAD, find, infer_at_build
 from fleet_mpi.program.ops.class_rows import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fleet_mpi.program.graph.program import Program
 
 LOOKUPS = ("lookup_table", "lookup_table_v2")
 # The lookup of a table that grows: on servers it is a table of fixed size, by the ids as they are.
 GROWING = "sparse_table_lookup"
 
 
-def replace_lookups(program, tables):
+def replace_lookups(program: Program, tables: Iterable[str]) -> None:
     """Rewrite the lookups of these parameters in place, in nested blocks too. The tables' values are not read then."""
     tables = set(tables)
     for block in program.blocks:

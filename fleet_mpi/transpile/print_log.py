@@ -3,20 +3,31 @@
 Log lines at level info. Reads programs and distributions, changes nothing.
 """
 
+from __future__ import annotations
+
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
 from fleet_mpi.placement.variables import itemsize
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
-def log_placement(config, distribution):
+    from fleet_mpi.program.graph.operator import Operator
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
+    from fleet_mpi.transpile.distribution import Distribution
+
+
+def log_placement(config: DistributeTranspilerConfig, distribution: Distribution) -> None:
     """Each variable, its blocks, their sizes and servers; one process says it for the job."""
     if config.print_log and notices.speaks_for_job():
         for line in placement_lines(distribution):
             _say(line)
 
 
-def placement_lines(distribution):
+def placement_lines(distribution: Distribution) -> Iterator[str]:
     """The lines of ``log_placement``, the whole in one sentence first."""
     placements = (distribution.placement, distribution.row_placement)
     found = [(variable, placement.of_variable(variable.name), " by rows" if placement is placements[1] else "")
@@ -33,7 +44,7 @@ def placement_lines(distribution):
 
 
 @contextmanager
-def logged_ops(wanted, program, startup):
+def logged_ops(wanted: bool, program: Program, startup: Program) -> Iterator[None]:
     """Log which ops the block adds to two programs, and which it takes from them."""
     before = {name: [(op, op.type) for op in one.global_block().ops] if wanted else []
               for name, one in (("main program", program), ("startup program", startup))}
@@ -44,7 +55,7 @@ def logged_ops(wanted, program, startup):
                 _say(f"{name}: {line}")
 
 
-def difference(before, after):
+def difference(before: Sequence[tuple[Operator, str]], after: Sequence[Operator]) -> Iterator[str]:
     """What changed between two lists of ops, a line each; ``before``: (op, its type) pairs."""
     known, left = {id(op): kind for op, kind in before}, {id(op) for op in after}
     yield from (f"takes out {_call(op)}" for op, _ in before if id(op) not in left)
@@ -55,7 +66,7 @@ def difference(before, after):
             yield f"makes {known[id(op)]} {_call(op)}"
 
 
-def log_server(config, program, server):
+def log_server(config: DistributeTranspilerConfig, program: Program, server: int) -> None:
     """The ops of a server's program, block by block."""
     if config.print_log:
         for block in program.blocks:

@@ -5,6 +5,10 @@ op by op, into the steps of a Recipe. An op that is not known there is refused: 
 be enough for it.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fleet_mpi.errors import NotBuilt, UsageError
@@ -16,11 +20,18 @@ from fleet_mpi.program.graph.variable import Parameter
 from fleet_mpi.program.ops.optimize import ATTRIBUTE_OF, tensor_slot
 from fleet_mpi.update_rules import RULES
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from fleet_mpi.program.graph.operator import Operator
+    from fleet_mpi.program.graph.program import Program
+
 
 class Updates:
     """What is read from a program: recipes by variable in op order, and the ops that servers take over."""
 
-    def __init__(self, program):
+    def __init__(self, program: Program) -> None:
         self.block = program.global_block()
         self.program = program
         self.recipes, self.gradients, self.moved = {}, {}, set()
@@ -136,7 +147,7 @@ class Updates:
             self.moved.update([scale, total, *squares, *merges])
         return BoundNorm(float(scale.attrs["clip_norm"]), factor)
 
-    def ops_of(self, param):
+    def ops_of(self, param: str) -> list[Operator]:
         """The ops that servers take over for one parameter, in order."""
         if self._by_param is None:
             self._by_param = {}
@@ -145,12 +156,12 @@ class Updates:
                     self._by_param.setdefault((op.attrs.get("op_role_var") or [None])[0], []).append(op)
         return self._by_param[param]
 
-    def is_by_rows(self, param):
+    def is_by_rows(self, param: str) -> bool:
         """Whether a parameter's gradient comes as rows."""
         grad = self.block.find_var(self.gradients[param])
         return grad is not None and grad.type == VarType.SELECTED_ROWS
 
-    def rates(self):
+    def rates(self) -> tuple[Any, dict[str, str], Program | None]:
         """(rates that workers set, {rate: dtype}, the program for the others or None): see ``Schedule``."""
         wanted = sorted({recipe.rate for recipe in self.recipes.values()})
         schedule = Schedule(self.program, wanted)
@@ -167,7 +178,7 @@ class Schedule:
     is computed by workers.
     """
 
-    def __init__(self, program, rates):
+    def __init__(self, program: Program, rates: Iterable[str]) -> None:
         self.program, self.block = program, program.global_block()
         self._writers, self._pure = {}, {}
         for op in self.block.ops:
@@ -216,7 +227,7 @@ class Schedule:
                        f"can send single numbers to servers only; compute the rate itself before minimize")
 
 
-def only_these(program, ops):
+def only_these(program: Program, ops: Sequence[Operator]) -> Program:
     """A copy of a program with some ops of its block 0 and their variables."""
     keep = set(ops)
     positions = [position for position, op in enumerate(program.global_block().ops) if op in keep]
@@ -230,7 +241,7 @@ def only_these(program, ops):
     return twin
 
 
-def reads_and_writes(program, op):
+def reads_and_writes(program: Program, op: Operator) -> tuple[set[str], set[str]]:
     """(names an op reads, names it writes), those of the body of control flow among them."""
     if "sub_block" not in op.attrs:
         return set(op.input_arg_names), set(op.output_arg_names)

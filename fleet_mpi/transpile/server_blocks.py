@@ -3,13 +3,25 @@
 For reading only: a server runs the rate program of its distribution, and answers requests for rows by itself.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.program.graph.operator import ROLE, Operator
 from fleet_mpi.program.graph.types import Role, VarType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from fleet_mpi.program.graph.block import Block
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.transpile.distribution import Distribution
 
 COUNTER = "@LR_DECAY_COUNTER@"
 
 
-def new_block(program, parent=0):
+def new_block(program: Program, parent: int = 0) -> Block:
     """A block inside another one, block 0 by default; layers go on where they were."""
     before = program.current_block_idx
     block = program._create_block(parent)
@@ -17,7 +29,7 @@ def new_block(program, parent=0):
     return block
 
 
-def rate_block(program, distribution):
+def rate_block(program: Program, distribution: Distribution) -> int:
     """The number of the block with the schedule's ops and those of its conditions; -1 where nothing is scheduled."""
     if distribution.rate_program is None:
         return -1
@@ -53,7 +65,7 @@ def _count_over_workers(block, workers):
                                         op.site)
 
 
-def table_blocks(program, tables):
+def table_blocks(program: Program, tables: Mapping[str, tuple[str, Sequence[int], str]]) -> Any:
     """Blocks for ``tables``, {table: (its part's name, shape, dtype)}: a lookup for each, one that saves all.
 
     Returns the attributes of the service that name them.

@@ -5,6 +5,10 @@ updates. The startup program draws each shard as the part of the whole variable 
 do not depend on the number of servers.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fleet_mpi import settings
@@ -16,11 +20,16 @@ from fleet_mpi.transpile.reading import reads_and_writes
 from fleet_mpi.transpile.server_blocks import new_block, rate_block, table_blocks
 from fleet_mpi.transpile.vars_distributed import VarsDistributed
 
+if TYPE_CHECKING:
+    from fleet_mpi.placement.shard import Shard
+    from fleet_mpi.transpile.distribution import Distribution
+    from fleet_mpi.transpile.reading import Updates
+
 # The name's end of a variable that is made whole to be cut.
 WHOLE = ".whole"
 
 
-def server_program(distribution, server, updates, endpoint):
+def server_program(distribution: Distribution, server: int, updates: Updates, endpoint: str) -> Program:
     """The program of server number ``server``."""
     program = Program()
     root = program.global_block()
@@ -46,7 +55,7 @@ def server_program(distribution, server, updates, endpoint):
     return program
 
 
-def belongs_to(program, distribution, **more):
+def belongs_to(program: Program, distribution: Distribution, **more: str | None) -> None:
     """Attach a program to its job; ``more`` are fields of the Attachment."""
     program.attachment = Attachment(
         distribution=distribution, is_distributed=True, is_chief=not distribution.worker,
@@ -55,7 +64,7 @@ def belongs_to(program, distribution, **more):
         parameters_on_pservers=VarsDistributed(distribution, state_name), **more)
 
 
-def distributed_tables(distribution):
+def distributed_tables(distribution: Distribution) -> list[str]:
     """The names of the tables that scripts asked to be distributed."""
     block = distribution.origin.global_block()
     return [one.name for one in distribution.row_placement.variables
@@ -78,17 +87,17 @@ def _thread_numbers():
             for what in ("send", "get", "prefetch")}
 
 
-def shards_of(distribution, server):
+def shards_of(distribution: Distribution, server: int) -> list[Shard]:
     """All shards of one server: dense ones, then rows."""
     return [*distribution.placement.of_server(server), *distribution.row_placement.of_server(server)]
 
 
-def scope_name(shard):
+def scope_name(shard: Shard) -> str:
     """The name of a parameter's part in its server's scope."""
     return shard.variable + _suffix(shard)
 
 
-def state_name(name, shard, distribution):
+def state_name(name: str, shard: Shard, distribution: Distribution) -> str:
     """The name of a state's part: the state's own, unless the server has several parts of it."""
     by_rows = any(one.name == shard.variable for one in distribution.row_placement.variables)
     placement = distribution.row_placement if by_rows else distribution.placement
@@ -144,7 +153,7 @@ def _renamed_op(block, op, names):
 
 # ---------------------------------------------------------------------- startup
 
-def server_startup(distribution, server):
+def server_startup(distribution: Distribution, server: int) -> Program:
     """The program that gives a server's shards and states their first values."""
     source, program = distribution.startup_source, Program()
     program.random_seed = source.random_seed

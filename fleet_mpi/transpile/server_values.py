@@ -1,14 +1,24 @@
 """The values of a server's shards: from the scope that its startup program filled to its tables, and back after the
 service."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import CheckpointDamaged, UsageError
 from fleet_mpi.transpile.server_program import WHOLE, scope_name, shards_of, state_name
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def take_values(distribution, server, scope):
+    from fleet_mpi.program.engine.scope import Scope
+    from fleet_mpi.transpile.distribution import Distribution
+
+
+def take_values(distribution: Distribution, server: Any, scope: Scope) -> None:
     """Let a server's tables have the values of the scope, and the scope's variables be views of the tables."""
     numbers = []
     for shard in shards_of(distribution, server.index):
@@ -33,7 +43,7 @@ def take_values(distribution, server, scope):
             server.rates[name][...] = to_host(scope.array(name))
 
 
-def give_back(distribution, server, scope):
+def give_back(distribution: Distribution, server: Any, scope: Scope) -> None:
     """After the service, let the scope have the states and rates too, as it has the parameters."""
     for shard in shards_of(distribution, server.index):
         for state, held in _states(distribution, shard):

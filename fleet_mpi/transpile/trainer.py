@@ -4,14 +4,25 @@ The ops are the original's, in its order; one of them, the first ``recv``, does 
 attribute ``does`` says so), the others show what is exchanged. Programs are changed in place.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.types import Role
 from fleet_mpi.transpile.ops import communicating
 from fleet_mpi.transpile.server_program import belongs_to
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def rewrite_main(program, distribution, moved):
+    from fleet_mpi.program.graph.operator import Operator
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.transpile.distribution import Distribution
+
+
+def rewrite_main(program: Program, distribution: Distribution, moved: Iterable[Operator]) -> None:
     """Let a training program push its gradients and pull its parameters."""
     block = program.global_block()
     at_update = next((index for index, op in enumerate(block.ops) if op in moved and not op.role & Role.LRSched),
@@ -27,7 +38,7 @@ def rewrite_main(program, distribution, moved):
     _belongs_to(program, distribution)
 
 
-def rewrite_main_for_geo(program, distribution):
+def rewrite_main_for_geo(program: Program, distribution: Distribution) -> None:
     """Let a program that updates its own parameters exchange what they moved, after each step."""
     block = program.global_block()
     sends = [communicating(block, "send", {"X": [name]}, {}, _where(distribution, shards))
@@ -42,7 +53,8 @@ def _belongs_to(program, distribution):
     program.touch()
 
 
-def rewrite_startup(startup, distribution, keep_states=False, connects=True):
+def rewrite_startup(startup: Program, distribution: Distribution, keep_states: bool = False,
+                    connects: bool = True) -> None:
     """Let a startup program fetch the parameters from the servers; optimizer states are initialised there.
 
     Without ``connects`` it does so only if the worker is connected by then.

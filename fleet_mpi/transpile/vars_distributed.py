@@ -1,8 +1,16 @@
 """Where every variable lies, in the original's words: ``program._parameters_on_pservers``. Made when it is asked
 for."""
 
+from __future__ import annotations
+
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Any
+
+    from fleet_mpi.transpile.distribution import Distribution
 
 
 class VarStruct(NamedTuple):
@@ -27,7 +35,7 @@ class VarDistributed(NamedTuple):
     vtype: str
     endpoint: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (f"{self.vtype} {self.origin.name} {list(self.origin.shape)}: {self.slice.name} "
                 f"{list(self.slice.shape)} from element {self.offset} on {self.endpoint}")
 
@@ -38,11 +46,11 @@ class VarsDistributed:
     ``state_name(state, shard, distribution)`` gives the name of a state's part.
     """
 
-    def __init__(self, distribution, state_name):
+    def __init__(self, distribution: Distribution, state_name: Callable[..., str]) -> None:
         self._distribution, self._state_name = distribution, state_name
 
     @functools.cached_property
-    def distributed_vars(self):
+    def distributed_vars(self) -> list[VarDistributed]:
         """The parts, parameter by parameter, each followed by its states."""
         made = self._distribution
         return [part for placement, vtype in ((made.placement, "Param"), (made.row_placement, "RemotePrefetch"))
@@ -63,16 +71,16 @@ class VarsDistributed:
         return VarDistributed(origin, origin._replace(name=part, shape=shape), is_cut, shard.block if is_cut else 0,
                               shard.offset if is_cut else 0, vtype, self._distribution.endpoints[shard.server])
 
-    def get_distributed_var_by_slice(self, var_name):
+    def get_distributed_var_by_slice(self, var_name: str) -> VarDistributed | None:
         """The part of this name, or None."""
         return next((one for one in self.distributed_vars if one.slice.name == var_name), None)
 
-    def get_distributed_var_by_origin_and_ep(self, origin_var_name, endpoint):
+    def get_distributed_var_by_origin_and_ep(self, origin_var_name: str, endpoint: str) -> VarDistributed | None:
         """The part of a variable on one server, or None."""
         return next((one for one in self.get_distributed_vars_by_ep(endpoint) if one.origin.name == origin_var_name),
                     None)
 
-    def get_distributed_vars_by_vtypes(self, vtypes, groupby=False):
+    def get_distributed_vars_by_vtypes(self, vtypes: Collection[str], groupby: bool = False) -> Any:
         """The parts of these kinds; with ``groupby`` {variable: its parts}."""
         found = [one for one in self.distributed_vars if one.vtype in vtypes]
         if not groupby:
@@ -82,10 +90,10 @@ class VarsDistributed:
             groups.setdefault(one.origin.name, []).append(one)
         return groups
 
-    def get_distributed_vars_by_ep(self, endpoint, vtype=None):
+    def get_distributed_vars_by_ep(self, endpoint: str, vtype: str | None = None) -> list[VarDistributed]:
         """The parts on one server, of one kind or of all."""
         return [one for one in self.distributed_vars if one.endpoint == endpoint and vtype in (None, one.vtype)]
 
-    def overview(self):
+    def overview(self) -> str:
         """All parts, a line each."""
         return "\n".join(map(str, self.distributed_vars))

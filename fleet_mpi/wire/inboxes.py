@@ -6,6 +6,8 @@ So these arrays lie where further on is nothing but other inboxes and then addre
 is written.
 """
 
+from __future__ import annotations
+
 import mmap
 import resource
 
@@ -21,11 +23,12 @@ _STRICT = "2"
 class Inboxes:
     """Gives out inboxes of one process; where address space is limited, arrays like any other."""
 
-    def __init__(self, space=2 * LARGEST):
-        self.space, self.line = space, None
+    def __init__(self, space: int = 2 * LARGEST) -> None:
+        self.space = space
+        self.line: np.ndarray | None = None
         self.begin = space
 
-    def take(self, nbytes):
+    def take(self, nbytes: int) -> np.ndarray:
         """An array of so many bytes with at least half of the space behind it."""
         if self.begin + nbytes > self.space // 2:
             self.line, self.begin = _address_space(self.space), 0
@@ -36,7 +39,7 @@ class Inboxes:
         return self.line[start:start + nbytes]
 
 
-def _address_space(nbytes):
+def _address_space(nbytes: int) -> np.ndarray | None:
     """Bytes that take no memory yet, or None where a limit counts them all the same."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY or _counts_promises():
         return None
@@ -47,7 +50,7 @@ def _address_space(nbytes):
         return None
 
 
-def _counts_promises():
+def _counts_promises() -> bool:
     try:
         with open("/proc/sys/vm/overcommit_memory") as stream:
             return stream.read().strip() == _STRICT

@@ -4,10 +4,18 @@ Ranks may be threads, or one thread may play them all: ``on_wait`` is called whi
 embedded server can do its part. Messages can be dropped or held back on request.
 """
 
+from __future__ import annotations
+
 import threading
 from collections import defaultdict, deque
+from typing import TYPE_CHECKING
 
 from fleet_mpi.wire.transport import Pending, Transport, too_long
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
 
 
 class Network:
@@ -16,18 +24,18 @@ class Network:
     Held messages arrive, in their order, when ``release`` is called.
     """
 
-    def __init__(self, fault=None):
+    def __init__(self, fault: Callable[[int, int, int, np.ndarray], str | None] | None = None) -> None:
         self.fault = fault
         self.lock = threading.RLock()
         self.arrived, self.wanted = defaultdict(deque), defaultdict(deque)
         self.held = []
         self.sent = defaultdict(int)  # messages by (source, target, channel), for tests that count
 
-    def transport(self, rank):
+    def transport(self, rank: int) -> Loopback:
         """The transport of one rank."""
         return Loopback(self, rank)
 
-    def send(self, source, target, channel, array):
+    def send(self, source: int, target: int, channel: int, array: np.ndarray) -> None:
         """Take a message; it is copied, so that the sender may go on at once."""
         with self.lock:
             key = (source, target, int(channel))
@@ -38,7 +46,7 @@ class Network:
             elif fate != "drop":
                 self._deliver(key, array)
 
-    def release(self):
+    def release(self) -> None:
         """Let all held messages arrive."""
         with self.lock:
             held, self.held = self.held, []
@@ -51,7 +59,7 @@ class Network:
         else:
             self.arrived[key].append(array.copy())
 
-    def receive(self, source, target, channel, array):
+    def receive(self, source: int, target: int, channel: int, array: np.ndarray) -> Pending:
         """Want a message; it may be there already."""
         with self.lock:
             key, pending = (source, target, int(channel)), _Receiving(array, source)
@@ -61,7 +69,7 @@ class Network:
                 self.wanted[key].append(pending)
             return pending
 
-    def forget(self, pending):
+    def forget(self, pending: Pending) -> None:
         """Take a receive back."""
         with self.lock:
             for queue in self.wanted.values():
@@ -108,22 +116,22 @@ class _Sent(Pending):
 class Loopback(Transport):
     """One rank's end of a Network."""
 
-    def __init__(self, network, rank, on_wait=None):
+    def __init__(self, network: Network, rank: int, on_wait: Callable[[], bool] | None = None) -> None:
         self.network, self.rank, self.on_wait = network, rank, on_wait
 
-    def post_send(self, peer, channel, array):
+    def post_send(self, peer: int, channel: int, array: np.ndarray) -> Pending:
         """Copy the message to the peer."""
         self.network.send(self.rank, peer, channel, array)
         return _Sent()
 
-    def post_receive(self, peer, channel, array):
+    def post_receive(self, peer: int, channel: int, array: np.ndarray) -> Pending:
         """Wait for a message of the peer."""
         return self.network.receive(peer, self.rank, channel, array)
 
-    def withdraw(self, pending):
+    def withdraw(self, pending: Pending) -> None:
         """Want it no more."""
         self.network.forget(pending)
 
-    def progress(self):
+    def progress(self) -> bool:
         """Let an embedded server do its part; ``on_wait`` says whether it did anything."""
         return bool(self.on_wait is not None and self.on_wait())

@@ -1,11 +1,22 @@
 """Messages over an MPI communicator of our own: nonblocking sends and receives of bytes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from mpi4py import MPI
 
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.ranks.pending_requests import Receiving, Sending
 from fleet_mpi.wire.inboxes import Inboxes
 from fleet_mpi.wire.transport import Pending, Transport, too_long
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from fleet_mpi.arrays import Array
 
 # MPICH stops at an array's end.
 _OVERRUNS = MPI.get_vendor()[0] == "Open MPI"
@@ -55,23 +66,23 @@ class MPITransport(Transport):
     For one thread at a time.
     """
 
-    def __init__(self, comm, name_of="rank {}".format):
+    def __init__(self, comm: MPI.Intracomm, name_of: Callable[[int], str] = "rank {}".format) -> None:
         self.comm, self.name_of, self.rank = comm, name_of, comm.Get_rank()
         self.status = MPI.Status()  # of the last request that was looked at
 
-    def post_send(self, peer, channel, array):
+    def post_send(self, peer: int, channel: int, array: Array) -> Pending:
         """MPI_Isend."""
         return _Sending(self.comm.Isend(array, peer, channel))
 
-    def post_receive(self, peer, channel, array):
+    def post_receive(self, peer: int, channel: int, array: Array) -> Pending:
         """MPI_Irecv."""
         return _Receiving(self.comm.Irecv(array, peer, channel), self, array)
 
-    def inbox(self, nbytes):
+    def inbox(self, nbytes: int) -> np.ndarray:
         """One behind which a message that is too long may be written."""
         return _inboxes.take(nbytes) if _OVERRUNS else super().inbox(nbytes)
 
-    def withdraw(self, pending):
+    def withdraw(self, pending: Pending) -> None:
         """MPI_Cancel; a message that has begun to come comes all the same, to an array that is kept until then."""
         if not pending.done():
             pending.request.Cancel()

@@ -5,10 +5,12 @@ A message is a header of 64 bytes, what follows it directly (its *inline* part),
 of an unknown kind is refused. Order is kept per sender and channel, so that pieces need no header of their own.
 """
 
+from __future__ import annotations
+
 import enum
 import struct
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from fleet_mpi.errors import PeerLost
 
@@ -21,6 +23,9 @@ PIECE = 1 << 20
 LONG_RUN = 1 << 18
 # The most bytes one send may have: MPI counts to 2^31.
 LARGEST = 1 << 30
+
+# Whatever has the buffer protocol; numpy's hints show that from Python 3.12 on only.
+ByteBuffer: TypeAlias = Any
 
 _MAGIC = b"FLMP"
 _LAYOUT = struct.Struct("<4sHHIIqqqqq")
@@ -56,18 +61,18 @@ class Header(NamedTuple):
     kind: Kind
     sender: int        # the index of the worker or server
     step: int = 0      # the sender's step, or the round
-    count: int = 0     # batches merged in a push, names in a list
+    count: int = 0     # type: ignore[assignment]  # a method of tuples; batches merged in a push, names in a list
     number: int = 0    # what the kind says
     inline: int = 0    # bytes that follow in the same message
     body: int = 0      # bytes that follow as pieces
     flags: int = 0
 
-    def pack_into(self, buffer):
+    def pack_into(self, buffer: ByteBuffer) -> None:
         """Write the header to the front of a byte array."""
         write_header(memoryview(buffer), *self)
 
     @classmethod
-    def unpack(cls, buffer, received, source):
+    def unpack(cls, buffer: ByteBuffer, received: int, source: str) -> Header:
         """The header at the front of ``received`` bytes from ``source`` (a text for people); PeerLost if damaged."""
         if received < HEADER_BYTES:
             raise PeerLost(f"{source} sent a message of {received} bytes; a header has {HEADER_BYTES}")
@@ -86,7 +91,8 @@ class Header(NamedTuple):
         return cls(_KIND_OF[kind], sender, step, count, number, inline, body, flags)
 
 
-def write_header(view, kind, sender, step=0, count=0, number=0, inline=0, body=0, flags=0):
+def write_header(view: memoryview, kind: Kind, sender: int, step: int = 0, count: int = 0, number: int = 0,
+                 inline: int = 0, body: int = 0, flags: int = 0) -> None:
     """Write a header to the front of a memoryview."""
     _LAYOUT.pack_into(view, 0, _MAGIC, VERSION, kind, sender, flags, step, count, number, inline, body)
     _CHECK.pack_into(view, _LAYOUT.size, zlib.crc32(view[:_LAYOUT.size]))
@@ -95,7 +101,7 @@ def write_header(view, kind, sender, step=0, count=0, number=0, inline=0, body=0
 _KIND_OF = {kind.value: kind for kind in Kind}
 
 
-def cuts(nbytes, largest=None):
+def cuts(nbytes: int, largest: int | None = None) -> list[tuple[int, int]]:
     """(start, stop) of the pieces of a body that has no natural cuts."""
     largest = largest or LARGEST
     return [(start, min(start + largest, nbytes)) for start in range(0, nbytes, largest)]

@@ -4,18 +4,25 @@ A segment has no name that could stay behind: rank 0 opens it, the others reach 
 in which one rank's writes are seen by another is that of x86; elsewhere there is none.
 """
 
+from __future__ import annotations
+
 import mmap
 import os
 import platform
 import secrets
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PAGE = 4096
 
 
-def share(gather: Callable, index: int, nbytes: int, willing: bool = True) -> "mmap.mmap | None":
+def share(gather: Callable[[list[np.ndarray]], Sequence[Sequence[np.ndarray]]], index: int, nbytes: int,
+          willing: bool = True) -> mmap.mmap | None:
     """Collective: a segment of ``nbytes``, whose first page is not the caller's; None, for all, where one of them
     cannot or will not share: they are on several machines or in several containers, memory is short, or the processor
     is of another kind. ``gather([array])`` gives every rank's list of arrays, by rank.
@@ -25,12 +32,12 @@ def share(gather: Callable, index: int, nbytes: int, willing: bool = True) -> "m
     try:
         if index == 0 and willing:
             file, memory = _make(nbytes)
-        if memory is not None:
+        if file is not None and memory is not None:
             invitation[...] = file, secrets.randbits(62)
             memory[:8] = invitation[1].tobytes()
-        told = gather([np.append(invitation, os.getpid())])[0][0].tolist()
-        if index and willing and told[1]:
-            memory = _open(*told, nbytes)
+        number, secret, process = gather([np.append(invitation, os.getpid())])[0][0].tolist()
+        if index and willing and secret:
+            memory = _open(number, secret, process, nbytes)
         entered = gather([np.array([memory is not None])])
     finally:
         if file is not None:
@@ -43,7 +50,7 @@ def pages(nbytes: int) -> int:
     return -(-nbytes // PAGE) * PAGE
 
 
-def _make(nbytes):
+def _make(nbytes: int) -> tuple[int | None, mmap.mmap | None]:
     """(file, memory) of a new segment, whose room is taken now: later, a lack of it would end the process."""
     file = None
     try:
@@ -54,7 +61,7 @@ def _make(nbytes):
         return file, None
 
 
-def _open(number, secret, process, nbytes):
+def _open(number: int, secret: int, process: int, nbytes: int) -> mmap.mmap | None:
     """The segment that is file ``number`` of another process; None if that is out of sight, or another one's."""
     try:
         file = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR)

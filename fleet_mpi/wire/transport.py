@@ -5,10 +5,18 @@ arrive in the order they were sent and meet the receives in the order these were
 file with these two methods; ``tests/unit/wire/test_transports.py`` runs over all of them.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import PeerLost
+
+if TYPE_CHECKING:
+    from fleet_mpi.arrays import Array
+    from fleet_mpi.ranks.channels import Channel
 
 
 class Pending:
@@ -19,12 +27,12 @@ class Pending:
 
     __slots__ = ()
 
-    def done(self):
+    def done(self) -> bool:
         """Whether it is over; True again at every later call. PeerLost where what came was too long for the array."""
         raise NotImplementedError(type(self).__name__)
 
     @property
-    def received(self):
+    def received(self) -> int:
         """After a receive is done: how many bytes came."""
         raise NotImplementedError(type(self).__name__)
 
@@ -34,27 +42,27 @@ class Transport:
 
     rank = 0
 
-    def post_send(self, peer, channel, array):
+    def post_send(self, peer: int, channel: Channel, array: Array) -> Pending:
         """Start sending a contiguous uint8 array; returns a Pending."""
         raise NotImplementedError(type(self).__name__)
 
-    def post_receive(self, peer, channel, array):
+    def post_receive(self, peer: int, channel: Channel, array: Array) -> Pending:
         """Start receiving into a contiguous uint8 array that is at least as long; returns a Pending."""
         raise NotImplementedError(type(self).__name__)
 
-    def inbox(self, nbytes):
+    def inbox(self, nbytes: int) -> np.ndarray:
         """An array for messages of at most so many bytes, where only the sender knows how long they are."""
         return arrays.empty(nbytes, np.uint8)
 
-    def withdraw(self, pending):
+    def withdraw(self, pending: Pending) -> None:
         """Give up a receive that nothing will come for."""
 
-    def progress(self):
+    def progress(self) -> bool:
         """Let what is under way go on; called again and again while somebody waits. Returns whether anything did."""
         return False
 
 
-def too_long(source, nbytes):
+def too_long(source: str, nbytes: int) -> PeerLost:
     """The error of a receive whose message was longer than its array."""
     return PeerLost(f"{source} sent a message longer than the {nbytes} bytes that are expected of it at most: do both "
                     f"run the same program?")

@@ -5,10 +5,10 @@ counters and skipping are those that a run with float16 would have.
 """
 
 from fleet_mpi.program.graph import unique_name
-from fleet_mpi.program.optimizers.base import persistable, programs_of
-from fleet_mpi.program.optimizers.wrappers import Wrapper
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.unique_name import name_scope
+from fleet_mpi.program.optimizers.base import persistable, programs_of
+from fleet_mpi.program.optimizers.wrappers import Wrapper
 
 
 class AutoMixedPrecisionLists:

@@ -9,11 +9,11 @@ from collections import Counter
 
 from fleet_mpi import notices
 from fleet_mpi.errors import ProgramError
+from fleet_mpi.program.build.value_copies import ValueCopies
 from fleet_mpi.program.graph.program import outside_names, writes_to_outside
 from fleet_mpi.program.graph.registry import FORWARD, GRAD, find, grad_name
 from fleet_mpi.program.graph.structures import as_list
 from fleet_mpi.program.graph.types import Role, VarType, is_float
-from fleet_mpi.program.build.value_copies import ValueCopies
 from fleet_mpi.program.graph.variable import Parameter, Variable
 
 

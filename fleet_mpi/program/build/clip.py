@@ -16,7 +16,6 @@ from fleet_mpi.program.graph.types import VarType
 from fleet_mpi.program.graph.unique_name import name_scope
 from fleet_mpi.program.graph.variable import Variable
 
-
 CLIPPED, MERGED = "@CLIP", "@MERGED"
 
 

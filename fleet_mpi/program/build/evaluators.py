@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.layer_helper import LayerHelper
+from fleet_mpi.program.engine.scope import global_scope
+from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.layers.sequence_labels import chunk_eval
 from fleet_mpi.program.layers.tensor import create_global_var
-from fleet_mpi.program.engine.scope import global_scope
 
 
 class Evaluator:

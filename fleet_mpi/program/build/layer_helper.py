@@ -1,9 +1,9 @@
 """LayerHelper: what every layer needs to add its ops, parameters and activation to the default programs."""
 
 from fleet_mpi.errors import ProgramError, UsageError
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.initializers import default_for
 from fleet_mpi.program.build.param_attr import as_param_attr, named
+from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.graph.variable import Variable
 

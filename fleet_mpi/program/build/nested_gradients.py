@@ -12,10 +12,10 @@ body. How it runs: program/ops/nested_gradients.py.
 """
 
 from fleet_mpi.program.build.backward import Walk
+from fleet_mpi.program.build.value_copies import ValueCopies
 from fleet_mpi.program.graph.program import outside_names
 from fleet_mpi.program.graph.registry import FORWARD, GRAD
 from fleet_mpi.program.graph.types import VarType, is_float
-from fleet_mpi.program.build.value_copies import ValueCopies
 
 
 class BodyGradient:

@@ -1,9 +1,9 @@
 """ParamAttr: how a layer's parameter is named, initialised, regularised and trained."""
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.initializers import Initializer
 from fleet_mpi.program.build.regularizers import Regularizer
+from fleet_mpi.program.graph import unique_name
 
 
 class ParamAttr:

@@ -10,13 +10,12 @@ import math
 from contextlib import contextmanager, nullcontext
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.graph import program as programs
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.initializers import Constant
-from fleet_mpi.program.layers.control_flow import Switch
 from fleet_mpi.program.engine.schedule_fusion import MARK
+from fleet_mpi.program.graph import program as programs, unique_name
 from fleet_mpi.program.graph.unique_name import name_scope
 from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.layers.control_flow import Switch
 
 COUNTER = "@LR_DECAY_COUNTER@"
 

@@ -3,14 +3,14 @@
 import numpy as np
 
 from fleet_mpi import notices
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.scope import Scope, scope_guard
+from fleet_mpi.program.graph import unique_name
+from fleet_mpi.program.graph.program import Program, program_guard
 from fleet_mpi.program.layers.data import data
 from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.reduction import mean
 from fleet_mpi.program.optimizers.plain import SGD
-from fleet_mpi.program.graph.program import Program, program_guard
-from fleet_mpi.program.engine.scope import Scope, scope_guard
 
 
 def run_check():

@@ -5,9 +5,9 @@ itself is computed by the program.
 """
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.build.initializers import default_for
 from fleet_mpi.program.build.param_attr import ParamAttr
+from fleet_mpi.program.graph import unique_name
 
 
 class WeightNormParamAttr(ParamAttr):
