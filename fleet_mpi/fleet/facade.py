@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fleet_mpi.fleet.collective_checkpoints import TrainStatus
+    from fleet_mpi.program.engine.executor import Executor
     from fleet_mpi.program.graph.program import Program
     from fleet_mpi.program.graph.variable import Variable
     from fleet_mpi.program.optimizers.base import Optimizer

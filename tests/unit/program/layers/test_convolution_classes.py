@@ -79,8 +79,9 @@ def test_lines_with_their_channels_last():
 @pytest.mark.parametrize("groups, stride, padding", [(1, 1, 0), (2, [2, 1, 1], 1)])
 def test_a_convolution_is_that_of_the_layer_with_its_weights(groups, stride, padding):
     made = nn.conv3d(like(VOLUMES), 6, 2, stride, padding, groups=groups)
-    found, want = run(functional_volumes.conv3d(like(VOLUMES), parameter("conv3d_0.w_0"), parameter("conv3d_0.b_0"), stride,
-                                                padding, groups=groups), made, x=VOLUMES)
+    weight, bias = parameter("conv3d_0.w_0"), parameter("conv3d_0.b_0")
+    found, want = run(functional_volumes.conv3d(like(VOLUMES), weight, bias, stride, padding, groups=groups), made,
+                      x=VOLUMES)
     np.testing.assert_array_equal(found, want)
 
 
@@ -95,7 +96,8 @@ def test_the_class_makes_its_weights():
 
 def test_transposed_convolutions_enlarge():
     line = static_data("line", [None, 4, 6])
-    cubes, lines = convolution_classes.Conv3DTranspose(4, 3, 2, stride=2), convolution_classes.Conv1DTranspose(4, 3, 2, stride=3)
+    cubes = convolution_classes.Conv3DTranspose(4, 3, 2, stride=2)
+    lines = convolution_classes.Conv1DTranspose(4, 3, 2, stride=3)
     wider = convolution_classes.Conv1DTranspose(4, 2, 2, stride=3, output_padding=2, data_format="NCL")
     values = VOLUMES[:, :, 0, :, 0].copy()
     found = run(cubes(like(VOLUMES)), lines(line), wider(line), lines(line, output_size=[18]), x=VOLUMES, line=values)
