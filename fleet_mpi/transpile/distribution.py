@@ -46,7 +46,7 @@ class Distribution:
     program: object = None            # the worker's: what ``origin`` was made
     loaded_from: object = None        # servers: [folder, files] that the values of their scopes come from, if any
 
-    def connect(self, scope: Scope) -> Any:
+    def connect(self, scope: Scope) -> None:
         """Of the attachment of a worker's programs: plans are made in a scope that is connected to the servers."""
         _connect(self, scope)
 
