@@ -1,6 +1,9 @@
 """The workers of a collective job, as one of them sees them; and waiting for them without spinning or hanging."""
 
+from __future__ import annotations
+
 from collections import deque
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +13,13 @@ from fleet_mpi.errors import Stalled
 from fleet_mpi.ranks import liveness, waiting
 from fleet_mpi.ranks.liveness import Place
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from fleet_mpi.collective.reducer import Reducer, Reduction
+    from fleet_mpi.ranks.liveness import Liveness
+
 
 class Group:
     """Worker ``index`` of ``size``; ``lanes`` are transports whose ranks are the workers' numbers.
@@ -17,7 +27,8 @@ class Group:
     Each lane is a communicator of its own: what goes over one does not wait for what goes over another.
     """
 
-    def __init__(self, index, lanes, size, name_of=str, liveness=None):
+    def __init__(self, index: int, lanes: Sequence[Any], size: int, name_of: Callable[[int], str] = str,
+                 liveness: Liveness | None = None) -> None:
         self.index, self.lanes, self.size, self.name_of, self.liveness = index, lanes, size, name_of, liveness
         self.first_step_s = 0.0  # others may compile
         self.by_library = None
@@ -26,7 +37,8 @@ class Group:
         self.shares_memory = False  # whether workers are processes: then those of one host may
 
     @classmethod
-    def over_mpi(cls, index, comms, name_of, liveness=None):
+    def over_mpi(cls, index: int, comms: Sequence[Any], name_of: Callable[[int], str],
+                 liveness: Liveness | None = None) -> Group:
         """The group of all ranks of some communicators, which must be used by nothing else."""
         from fleet_mpi.wire.mpi import MPITransport
         made = cls(index, [MPITransport(comm, name_of) for comm in comms], comms[0].size, name_of, liveness)
@@ -34,17 +46,17 @@ class Group:
         return made
 
     @property
-    def ranks(self):
+    def ranks(self) -> list[int]:
         """The workers' numbers."""
         return list(range(self.size))
 
-    def broadcast(self, arrays):
+    def broadcast(self, arrays: Iterable[np.ndarray]) -> None:
         """Collective: let every rank have worker 0's values in these arrays, which are contiguous host arrays."""
         if self.size > 1:
             for array in arrays:
                 self.finish([Broadcast(self.lanes[0], self.ranks, array)], "the first values")
 
-    def gather(self, parts, meanwhile=()):
+    def gather(self, parts: list[np.ndarray], meanwhile: Sequence[Reduction] = ()) -> list[list[np.ndarray]]:
         """Collective: every worker's list of host arrays, by worker; only their first dimension may differ.
 
         What is under way besides goes on ``meanwhile``: others may wait for it before they come here.
@@ -64,7 +76,7 @@ class Group:
                         meanwhile)
         return found
 
-    def library_reducers(self):
+    def library_reducers(self) -> Sequence[Reducer]:
         """Collective at first: what sums by the MPI library's own calls, one per lane."""
         if self.by_library is None:
             from fleet_mpi.collective.library import LibraryAllReduce
@@ -73,7 +85,7 @@ class Group:
             self.by_library = [LibraryAllReduce(lane.comm, queue) for lane in self.lanes]
         return self.by_library
 
-    def finish(self, under_way, what, meanwhile=()):
+    def finish(self, under_way: Sequence[Reduction], what: str, meanwhile: Sequence[Reduction] = ()) -> None:
         """Advance all that is under way until it is over; Stalled names those who do not do their part."""
         left, moving = list(under_way), (*under_way, *meanwhile)
 

@@ -128,7 +128,8 @@ def test_a_rank_of_srun_that_is_stopped_is_named(slurm, tmp_path):
     if mpirun().family != MPICH:
         pytest.skip("srun starts ranks of Open MPI by its plugin pmix only, which does not load with Debian's packages "
                     "that are installed")
-    (tmp_path / "train.py").write_text("import os, signal\nfrom fleet_mpi.ranks import cluster\ncluster.join('worker')\n"
+    (tmp_path / "train.py").write_text("import os, signal\nfrom fleet_mpi.ranks import cluster\n"
+                                       "cluster.join('worker')\n"
                                        "if os.environ['SLURM_PROCID'] == '1':\n    os.kill(os.getpid(), "
                                        "signal.SIGSTOP)\n")
     ended = run_job(None, ["train.py"], via="command", env={**slurm.environ, "FLAGS_rpc_deadline": "4000"},
