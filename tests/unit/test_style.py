@@ -70,6 +70,30 @@ def test_everything_public_has_a_docstring(path):
     assert not missing, f"{path}: no docstring for {', '.join(missing)}"
 
 
+# Rooms whose public functions all say what they take and give.
+HINTED = ("arrays.py", "errors.py", "notices.py", "settings.py", "update_rules.py", "placement/", "modes/base.py",
+          "wire/", "fleet/", "launch/", "transpile/")
+
+
+def without_hints(tree):
+    """Names of public functions and methods with an argument or result without a hint."""
+    for node in tree.body:
+        inside = node.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_") else []
+        for function, bound in ((node, 0), *((inner, 1) for inner in inside)):
+            if isinstance(function, FUNCTIONS) and not function.name.startswith("_"):
+                static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in function.decorator_list)
+                given = function.args
+                named = (given.posonlyargs + given.args)[0 if static else bound:] + given.kwonlyargs
+                if function.returns is None or not all(one.annotation for one in named):
+                    yield function.name
+
+
+def test_public_functions_of_seams_and_doors_have_hints():
+    wrong = [f"{path}: {name}" for path in files("fleet_mpi") if path.removeprefix("fleet_mpi/").startswith(HINTED)
+             for name in without_hints(tree_of(path))]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_file_is_too_long():
     lengths = {path: len((ROOT / path).read_text().splitlines())
                for path in files("fleet_mpi", "benchmarks", "tests")}
