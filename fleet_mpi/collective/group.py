@@ -100,7 +100,7 @@ class Group:
                 if one.advance():
                     happened = True
             return happened
-        if not is_over():
+        if not waiting.spin(is_over, advance):
             self._poll(is_over, advance, left, what)
         if self.liveness is not None:
             self.liveness.passed(Place.EXCHANGE)
@@ -114,7 +114,7 @@ class Group:
             def look(idle_s):
                 if idle_s >= notice_s:
                     self.liveness.look(Place.EXCHANGE, what)
-        if not waiting.poll(is_over, advance, look, limit_s):
+        if not waiting.poll(is_over, advance, look, limit_s, waiting.SPIN_S):
             raise self._stalled({rank for one in left if not one.is_over() for rank in one.waits_for()}, what, limit_s)
 
     def _stalled(self, late, what, limit_s):

@@ -24,7 +24,7 @@ from fleet_mpi.ranks.liveness import FIRST_STEP_S, Liveness
 from fleet_mpi.ranks.manual_start import refusal
 
 MUST_AGREE = "FLEET_MPI_ALLREDUCE", "FLEET_MPI_SHARED_MEMORY"
-_groups = {}  # this process's, by the number of communicators: they are few, and kept
+_groups: dict[int, Group] = {}  # this process's, by the number of communicators: they are few, and kept
 
 
 class EqualTerms(NamedTuple):
@@ -45,7 +45,9 @@ class EqualConnection:
         self.terms, self.group, self.cluster = terms, group, cluster.current()
         self.make_reducers = make_reducers or (lambda xp: choosing.choose(terms, group, xp))
         self.bucket_of = {name: number for number, one in enumerate(terms.buckets) for name in one.names}
-        self.xp, self.flat, self.steps = None, None, 0
+        self.xp: Any = None
+        self.flat: Any = None  # FlatGradients, once it is known where gradients lie
+        self.steps = 0
         group.first_step_s = FIRST_STEP_S
         self._begin_step()
 
@@ -92,7 +94,8 @@ class EqualConnection:
         """The workers' row gradients, one behind the other in worker order: updates add up what repeats."""
         xp = arrays.module_of(rows.values)
         parts = self.gather([arrays.to_host(rows.ids), arrays.to_host(rows.values)])
-        return Rows(*(arrays.to_module(np.concatenate([part[i] for part in parts]), xp) for i in range(2)), rows.height)
+        ids, values = (arrays.to_module(np.concatenate([part[i] for part in parts]), xp) for i in range(2))
+        return Rows(ids, values, rows.height)
 
     def gather(self, parts: list[np.ndarray]) -> list[list[np.ndarray]]:
         """Every worker's list of host arrays, by worker, while buckets go on; only their first dimension may differ."""

@@ -22,7 +22,7 @@ from fleet_mpi.ranks.liveness import FIRST_STEP_S
 from fleet_mpi.ranks.manual_start import refusal
 from fleet_mpi.update_rules import merge
 
-_of_process = None  # the connection with which this process is a worker of its job, if any
+_of_process: Any = None  # the connection with which this process is a worker of its job, if any
 
 
 class WorkerConnection:

@@ -1,7 +1,6 @@
 """When parameters move: one file per mode, with its halves and its ``Mode``.
 
     base                what a mode is, and what others may ask of it
-    each_step           the worker half of modes that exchange after every step
     options             how options are checked
     merging             gradients of several batches in one push
     sync, half_async, asynchronous, bounded_staleness, delay_compensated, geo   the modes

@@ -16,7 +16,7 @@ from fleet_mpi import notices
 from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
 from fleet_mpi.modes.base import Mode
-from fleet_mpi.modes.each_step import EachStepWorker
+from fleet_mpi.modes.sync import EachStepWorker
 
 
 class BoundedStalenessServer(AsyncServer):

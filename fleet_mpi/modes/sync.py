@@ -8,7 +8,28 @@ mean is over the others.
 import time
 
 from fleet_mpi.modes.base import Mode
-from fleet_mpi.modes.each_step import EachStepWorker
+
+
+class EachStepWorker:
+    """The worker half, also of other modes that exchange after every step: the server half decides when to answer.
+
+    Pushes, and waits for the parameters: the round's (sync), or the servers' when this worker may go on.
+    """
+
+    options = ()
+
+    def __init__(self, client, workers=1):
+        self.client = client
+
+    def after_backward(self, rows=()):
+        """One exchange; the parameters are the servers' when it returns."""
+        self.client.collect(self.client.push_pull(rows))
+
+    def restart(self):
+        """The parameters were replaced from outside: nothing is kept of the old ones."""
+
+    def finish(self):
+        """Nothing is left to send."""
 
 
 class SyncServer:

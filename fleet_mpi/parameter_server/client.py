@@ -229,7 +229,7 @@ class Client:
 
     def _wait(self, is_done, what, link):
         try:
-            if not is_done():
+            if not is_done() and not waiting.spin(is_done, self.transport.progress):
                 self._poll(is_done, what, link)
         except BaseException as error:
             if not self._may_go_on(error):
@@ -244,7 +244,8 @@ class Client:
                 told.append(link)
                 self._say_that_i_wait(link)
         try:
-            waiting.wait_until(is_done, lambda: f"{self.name}: {what()}", self.transport.progress, limit_s, look)
+            waiting.wait_until(is_done, lambda: f"{self.name}: {what()}", self.transport.progress, limit_s, look,
+                               waiting.SPIN_S)
         except Stalled as error:
             liveness.report_by_first(error, self.index)
             raise

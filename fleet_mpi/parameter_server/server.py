@@ -26,6 +26,8 @@ from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Header, Kind
 from fleet_mpi.wire.transport import Transport
 
+PUSHES = Kind.PUSH, Kind.PUSH_PULL
+
 
 class Server:
     """One server of a job. ``mode`` is the mode's server half; ``before_update`` moves schedules on by some steps."""
@@ -93,7 +95,7 @@ class Server:
 
     def advance(self) -> bool:
         """Do what is ready; returns whether anything was. An error is told to the worker that asked."""
-        happened = bool(self.exchange.inboxes and self.exchange.advance()
+        happened = bool(self.needs_norms and self.exchange.inboxes and self.exchange.advance()
                         or self.snapshots.awaits and self.snapshots.advance())
         for inbox in self.inboxes:
             try:
@@ -120,7 +122,8 @@ class Server:
         handler = self._handlers.get(header.kind)
         if handler is None:
             raise PeerLost(f"{inbox.name} asked a server for {header.kind.name}")
-        self.stalls.note(inbox.index, header.kind)
+        if header.kind not in PUSHES or self.stalls.held_up:
+            self.stalls.note(inbox.index, header.kind)
         handler(inbox, header)
 
     def _hello(self, inbox, header):

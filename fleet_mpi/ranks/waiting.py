@@ -31,16 +31,33 @@ def deadline_s() -> float:
     return milliseconds / 1000 or FOR_EVER_S
 
 
+def spin(is_over: Callable[[], bool], advance: Callable[[], object] | None = None) -> bool:
+    """The first part of a wait, for which nothing is looked up: False where nothing has happened for SPIN_S.
+
+    Then ``poll`` goes on, with ``idle_s=SPIN_S``.
+    """
+    since = time.monotonic()
+    while not is_over():
+        if advance is not None and advance():
+            since = time.monotonic()
+        elif time.monotonic() - since > SPIN_S:
+            return False
+        else:
+            os.sched_yield()
+    return True
+
+
 def poll(is_over: Callable[[], bool], advance: Callable[[], object] | None = None,
-         look: Callable[[float], None] | None = None, limit_s: float = FOR_EVER_S) -> bool:
+         look: Callable[[float], None] | None = None, limit_s: float = FOR_EVER_S, idle_s: float = 0.0) -> bool:
     """Poll until ``is_over()``; False where nothing has happened for ``limit_s`` seconds before.
 
     Args:
         advance: does what can be done now, and says whether anything was: then the seconds count anew.
         look: is told, every LOOK_EVERY_S of a wait, for how many seconds nothing has happened; it may raise.
+        idle_s: for how many seconds nothing has happened when it begins.
     """
-    since = polled = time.monotonic()
-    next_look = since + LOOK_EVERY_S
+    polled = time.monotonic()
+    since, next_look = polled - idle_s, polled + LOOK_EVERY_S
     while not is_over():
         if advance is not None and advance():
             since = polled = time.monotonic()
@@ -64,8 +81,8 @@ def poll(is_over: Callable[[], bool], advance: Callable[[], object] | None = Non
 
 
 def wait_until(is_over: Callable[[], bool], whom: Callable[[], str], advance: Callable[[], object] | None = None,
-               limit_s: float | None = None, look: Callable[[float], None] | None = None) -> None:
+               limit_s: float | None = None, look: Callable[[float], None] | None = None, idle_s: float = 0.0) -> None:
     """Poll until ``is_over()``; Stalled, with the sentence that ``whom()`` gives, after ``limit_s`` (the deadline)."""
     limit_s = deadline_s() if limit_s is None else limit_s
-    if not poll(is_over, advance, look, limit_s):
+    if not poll(is_over, advance, look, limit_s, idle_s):
         raise Stalled(f"{whom()} (waited {limit_s:.1f} s; FLAGS_rpc_deadline sets it in ms)")

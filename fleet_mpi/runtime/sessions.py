@@ -110,9 +110,11 @@ class WorkerSession:
     def _fetch_from(self, number):
         return lambda ids, out: self.client.pull_rows({number: ids}, {number: [out]})
 
-    def take_rows(self, table: str, rows: Rows) -> None:
-        """Keep a row gradient, wherever it lies, for the next exchange."""
-        self.connection.take_rows(table, rows_on_host(rows))
+    def bound_take(self, table: str, rows: Rows) -> Callable[[], None]:
+        """What keeps a row gradient of a plan, on the host or a device, for the next exchange."""
+        if is_host(rows.values):
+            return partial(self.connection.take_rows, table, rows)
+        return lambda: self.connection.take_rows(table, rows_on_host(rows))
 
     def bound_exchange(self) -> Callable[[], None]:
         """What ends a step of a plan; it looks for its arrays once, for they stay as long as the plan does."""

@@ -7,8 +7,6 @@ the flat array already; the barriers and the ops that split are there to be read
 whole life.
 """
 
-from functools import partial
-
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.graph.registry import op
@@ -43,7 +41,7 @@ class Send:
         session, rows = the_session(k), k["X"]
         if not isinstance(rows, Rows):
             k.fail("expected a row gradient")
-        return partial(session.take_rows, table, rows)
+        return session.bound_take(table, rows)
 
 
 @op("split_byref", "X", "Out*", attrs={"sections": [], "shapes": []})

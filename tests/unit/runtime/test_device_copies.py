@@ -1,4 +1,4 @@
-"""Copies between a worker's device and its flat arrays; whole trainings so: tests/unit/test_sessions_on_devices.py."""
+"""Copies between a worker's device and its flat arrays; whole trainings so: ``test_sessions_on_devices.py``."""
 
 import numpy as np
 
