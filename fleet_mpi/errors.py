@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, NoReturn
 
 
@@ -107,21 +108,40 @@ def missing_name(module: str, namespace: dict[str, Any], late: Mapping[str, str]
     """A module's ``__getattr__``: an unknown name is refused with the nearest one that exists.
 
     ``late`` has names that are imported when they are first asked for: each with the module that defines it, the module
-    that it is itself, or ``"module:other_name"``. ``refused`` has names of the original that are not built, with the
-    sentence of their first use.
+    that it is itself (``"module:"`` where that has another name), or ``"module:other_name"``. ``refused`` has names of
+    the original that are not built, with the sentence of their first use. All of these are in the module's ``__all__``
+    and ``dir``, helpers that it imports are not.
     """
     late, refused = late or {}, refused or {}
+    namespace.setdefault("__dir__", lambda: sorted({*namespace, *late, *refused, "__all__"}))
 
     def find(name: str) -> Any:
         if name in late:
             namespace[name] = _imported(name, late[name])
         elif name in refused:
             namespace[name] = not_built(f"{module}.{name}", refused[name])
+        elif name == "__all__":
+            # When it is asked for: what the module defines after this call belongs to it.
+            namespace[name] = sorted({*_offered(namespace), *(word for word in (*late, *refused) if word[0] != "_")})
         else:
             known = [word for word in (*namespace, *late) if not word.startswith("_")]
             raise UnknownName(f"{module} has no {name!r} (or not yet); {nearest(name, known)}")
         return namespace[name]
     return find
+
+
+# Modules of this package that a module of names may use, and that are none of its names.
+_HELPERS = ("fleet_mpi.arrays", "fleet_mpi.errors", "fleet_mpi.notices", "fleet_mpi.settings", "fleet_mpi.ranks.")
+
+
+def _offered(namespace: Mapping[str, Any]) -> Iterator[str]:
+    """The names in a module of names that are its own: none of a helper, nor of a kind of error that it raises."""
+    for name, value in namespace.items():
+        is_helper = isinstance(value, ModuleType) and (
+            not value.__name__.startswith("fleet_mpi.") or value.__name__.startswith(_HELPERS))
+        is_raised = isinstance(value, type) and issubclass(value, FleetError) and value.__name__ == name
+        if not name.startswith("_") and not is_helper and not is_raised:
+            yield name
 
 
 def not_built(name: str, sentence: str) -> type:
@@ -135,6 +155,8 @@ def not_built(name: str, sentence: str) -> type:
 
 def _imported(name: str, path: str) -> Any:
     """What a name stands for: an attribute of a module, or the module of that name itself."""
-    module, _, attribute = path.partition(":")
+    module, colon, attribute = path.partition(":")
     found = importlib.import_module(module)
+    if colon and not attribute:
+        return found
     return found if not attribute and module.rpartition(".")[2] == name else getattr(found, attribute or name)

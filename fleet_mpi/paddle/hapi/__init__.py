@@ -19,5 +19,5 @@ from fleet_mpi.errors import missing_name as _missing_name
 __getattr__ = _missing_name("paddle.hapi", globals(), {
     "Model": "fleet_mpi.paddle.hapi.model", "summary": "fleet_mpi.paddle.hapi.model_summary:summary",
     "callbacks": "fleet_mpi.paddle.hapi.callbacks", "model": "fleet_mpi.paddle.hapi.model",
-    "progressbar": "fleet_mpi.paddle.hapi.progress"}, {
+    "progressbar": "fleet_mpi.paddle.hapi.progress:"}, {
     "flops": "it is not built; paddle.summary(network, input_size) counts the parameters"})

@@ -12,4 +12,9 @@ _refuse = _missing_name("paddle.nn.layer", vars(_nn))
 
 
 def __getattr__(name):
-    return getattr(_nn, name) if name in vars(_nn) or name in _nn._LATE else _refuse(name)
+    is_there = name in vars(_nn) or name in _nn._LATE or name == "__all__"
+    return getattr(_nn, name) if is_there else _refuse(name)
+
+
+def __dir__():
+    return dir(_nn)
