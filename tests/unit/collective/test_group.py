@@ -1,6 +1,7 @@
 """What the workers of a group do together, and whom they name when one does not come."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -117,3 +118,13 @@ def test_the_first_step_has_more_time(soon):
     groups[0].first_step_s = 0.6
     with pytest.raises(Stalled, match="waited 0.6 s"):
         groups[0].finish([ExactAllReduce(groups[0].lanes[0], [0, 1]).start(np.ones(3))], "a step")
+
+
+@pytest.mark.parametrize("waits_s, told", ((0.4, 0), (0.6, 1)))
+def test_others_are_told_of_a_wait_that_is_long_and_once(clock, waits_s, told):
+    groups = groups_of(2, has_liveness=True)
+    until, said = clock.now + waits_s, []
+    groups[0].liveness._tell = lambda *words: said.append(words)
+    sum_under_way = SimpleNamespace(is_over=lambda: clock.now > until, advance=lambda: False, waits_for=lambda: [1])
+    groups[0].finish([sum_under_way], "a step")
+    assert len(said) == told

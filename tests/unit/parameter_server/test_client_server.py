@@ -11,7 +11,7 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.state import ServerState, param, rate
 from fleet_mpi.placement import Variable
-from fleet_mpi.ranks import waiting
+from fleet_mpi.ranks import liveness, waiting
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Header, Kind
@@ -155,6 +155,23 @@ def test_a_worker_whose_messages_are_lost_names_the_server(impatient, monkeypatc
               fault=lambda *message: "drop" if message[:3] == lost else None)
     with pytest.raises(Stalled, match=words + r" \(waited 0.2 s; FLAGS_rpc_deadline"):
         job.clients[0].collect(job.clients[0].push_pull())
+
+
+def test_a_worker_that_waits_for_one_server_tells_the_others_once_after_a_quarter_of_the_limit(clock, monkeypatch):
+    monkeypatch.setattr(waiting, "deadline_s", lambda: 2.0)
+    told = []
+
+    def fault(start, end, channel, content):
+        if (start, channel) == (2, Channel.REQUEST):
+            kind = Header.unpack(content, len(content), "").kind
+            told.extend([(end, clock.now - 100)] if kind is Kind.WAITING else ())
+        return "drop" if (start, channel) == (1, Channel.REPLY) else None
+    job = Job(2, 1, [Variable("x", (4, 50)), Variable("y", (200,))], SGD, ApplyAlone, fault=fault)
+    limit_s = liveness.worker_limit_s(2.0)
+    with pytest.raises(Stalled, match="no answer from server 1"):
+        job.clients[0].collect(job.clients[0].push_pull())
+    (server, after_s), = told
+    assert server == 0 and limit_s / 4 < after_s < limit_s / 4 + 0.1
 
 
 def test_a_server_names_the_worker_that_the_others_wait_for(impatient):
