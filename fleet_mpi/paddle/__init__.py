@@ -70,7 +70,7 @@ __getattr__ = _missing_name("paddle", globals(), {
     "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_OF_1X,
     **{name: f"fleet_mpi.paddle.{name}" for name in (
         "device", "framework", "hapi", "incubate", "jit", "sysconfig", "text", "version")},
-    "Model": "fleet_mpi.paddle.hapi.model", "summary": "fleet_mpi.paddle.hapi.model_summary:summary",
+    "Model": "fleet_mpi.hapi.model", "summary": "fleet_mpi.hapi.model_summary:summary",
     "callbacks": "fleet_mpi.paddle.hapi.callbacks",
     **{name: f"fleet_mpi.fluid.refused_modules:{name}" for name in (
         "amp", "autograd", "complex", "hub", "inference", "onnx")}}, {

@@ -92,7 +92,6 @@ ELSEWHERE = {
     "imperative": "fleet_mpi.fluid.dygraph",
     "plot": "fleet_mpi.paddle.utils.plot",
     "callbacks": "fleet_mpi.paddle.hapi.callbacks",
-    "hapi.progressbar": "fleet_mpi.paddle.hapi.progress",
     "incubate.hapi": "fleet_mpi.paddle.hapi",
     "reader.decorator": "fleet_mpi.paddle.reader",
     **{f"{top}.dygraph.{name}": "fleet_mpi.fluid.dygraph" for top in ("fluid", "base") for name in _DYGRAPH},

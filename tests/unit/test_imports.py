@@ -19,7 +19,7 @@ LAYERS = (
     ("modes", "transpile"),
     ("connections", "runtime"),
     ("checkpoint", "data", "metrics"),
-    ("fleet",),
+    ("fleet", "hapi"),
     ("fluid", "paddle"),
     ("launch", "testing", "examples", "__main__"),
 )

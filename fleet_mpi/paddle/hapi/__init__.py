@@ -1,23 +1,9 @@
-"""``paddle.hapi``: ``paddle.Model`` trains, evaluates and predicts with a network of layers, in static programs.
-
-==================  ===================================================================================================
-model               Model: what scripts call
-mode_programs       from a network, a loss and metrics to one program each for training, evaluation and prediction
-first_batch         what the network is fed with, where the script does not describe it: as the first batch has it
-passes              one pass over the data with its callbacks; loaders from data sets
-together            what the workers of a job do together: who is first, values of all
-model_files         the files of a model: parameters, the optimizer's state, a model for inference
-callback            Callback: the moments of a training, and the list of those that are called
-callbacks           those that are always there or wait to be given: checkpoints, learning rates, early ends
-progress            ProgBarLogger: the lines that a script prints while it trains
-model_summary       the table of a network's layers, their outputs and their parameters
-==================  ===================================================================================================
-"""
+"""``paddle.hapi``: the names of ``fleet_mpi.hapi``, where ``paddle.Model`` is."""
 
 from fleet_mpi.errors import missing_name as _missing_name
 
 __getattr__ = _missing_name("paddle.hapi", globals(), {
-    "Model": "fleet_mpi.paddle.hapi.model", "summary": "fleet_mpi.paddle.hapi.model_summary:summary",
-    "callbacks": "fleet_mpi.paddle.hapi.callbacks", "model": "fleet_mpi.paddle.hapi.model",
-    "progressbar": "fleet_mpi.paddle.hapi.progress:"}, {
+    "Model": "fleet_mpi.hapi.model", "summary": "fleet_mpi.hapi.model_summary:summary",
+    "callbacks": "fleet_mpi.paddle.hapi.callbacks:", "model": "fleet_mpi.paddle.hapi.model:",
+    "progressbar": "fleet_mpi.paddle.hapi.progressbar:"}, {
     "flops": "it is not built; paddle.summary(network, input_size) counts the parameters"})

@@ -11,7 +11,7 @@ from fleet_mpi.errors import NotBuilt, UnknownName
     lambda: fluid.dygraph.guard(), lambda: fluid.dygraph.to_variable(np.ones(1)), lambda: fluid.dygraph.nn.Linear(1, 2),
     lambda: fluid.dygraph.parallel.DataParallel(None, None), lambda: fluid.enable_dygraph(),
     lambda: paddle.grad([], []),
-    lambda: paddle.DataParallel(None), lambda: paddle.jit.save(None, "path"), lambda: paddle.Model(None)))
+    lambda: paddle.DataParallel(None), lambda: paddle.jit.save(None, "path")))
 def test_its_use_says_that_there_is_none(use):
     with pytest.raises(NotBuilt, match="there is no eager mode"):
         use()

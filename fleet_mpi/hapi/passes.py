@@ -6,8 +6,8 @@ from fleet_mpi.data.collating import flat_fields
 from fleet_mpi.data.data_loader import DataLoader
 from fleet_mpi.data.io_datasets import Dataset, IterableDataset
 from fleet_mpi.fleet.batch_sampling import DistributedBatchSampler
-from fleet_mpi.paddle.hapi import together
-from fleet_mpi.paddle.hapi.mode_programs import PREDICT
+from fleet_mpi.hapi import together
+from fleet_mpi.hapi.mode_programs import PREDICT
 
 
 def loader_of(data, batch_size, num_workers, shuffle=False, drop_last=False):

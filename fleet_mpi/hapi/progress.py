@@ -3,8 +3,8 @@
 import sys
 import time
 
-from fleet_mpi.paddle.hapi import together
-from fleet_mpi.paddle.hapi.callback import Callback
+from fleet_mpi.hapi import together
+from fleet_mpi.hapi.callback import Callback
 from fleet_mpi.program.graph.structures import as_list
 
 BAR_WIDTH = 30

@@ -8,6 +8,7 @@ import os
 import numpy as np
 
 from fleet_mpi import notices
+from fleet_mpi.checkpoint import saving
 from fleet_mpi.checkpoint.objects import load, save
 from fleet_mpi.errors import CheckpointMissing, UsageError
 
@@ -20,6 +21,14 @@ def save_training(path, network, optimizer):
     state = optimizer.state_dict() if optimizer is not None else {}
     if state:
         save(state, path + OPTIMIZER)
+
+
+def save_for_inference(path, made, executor):
+    """Write ``<path>.pdmodel`` and ``<path>.pdiparams`` of the programs for prediction."""
+    folder, name = os.path.split(path)
+    block = made.program.global_block()
+    saving.save_inference_model(folder or ".", made.inputs, [block.var(output) for output in made.outputs], executor,
+                                made.program, name + ".pdmodel", name + ".pdiparams")
 
 
 def load_training(path, network, optimizer, skip_mismatch, reset_optimizer):

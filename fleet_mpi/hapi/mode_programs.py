@@ -7,7 +7,7 @@ that arithmetic with a parameter comes to the right place, taken out as a progra
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from fleet_mpi.paddle.hapi import together
+from fleet_mpi.hapi import together
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import Program, copy_program, program_guard, prune
 from fleet_mpi.program.graph.structures import as_list
