@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.errors import PeerLost, UsageError
+from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Kind
@@ -144,8 +144,17 @@ class Snapshots:
         copies = self.copies[inbox.index] = shared[0] if shared else Copies(moment, {})
         for key in messages.keys_of(inbox.inline(header), self._name(inbox)):
             if key not in copies.arrays:
-                copies.arrays[key] = self.find(key).copy()
+                copies.arrays[key] = self._copied(key)
         self.server.answer(inbox)
+
+    def _copied(self, key):
+        array = self.find(key)
+        try:
+            return array.copy()
+        except MemoryError:
+            raise EnvironmentProblem(f"{self.server.name_of(self.server.transport.rank)}: a save takes a copy of what "
+                                     f"is saved, and there is no memory for {array.nbytes} bytes more (of {key[0]}): "
+                                     f"give the job more servers or memory") from None
 
     # ------------------------------------------------------------------ arrays by name
 

@@ -87,9 +87,10 @@ class StallDetector:
             server.dismiss(worker)
 
     def _reading(self):
-        """The workers that read copies, for a save, and were heard of in time."""
+        """The workers that save, and have read of a copy or finished a deadline ago at most: what they read has to be
+        written, and their next step to be computed."""
         now = time.monotonic()
-        return {worker for worker in self.server.snapshots.copies if now - self.savers_heard[worker] <= self.deadline_s}
+        return {worker for worker, heard in self.savers_heard.items() if now - heard <= self.deadline_s}
 
     def _give_up(self, what, workers):
         server = self.server

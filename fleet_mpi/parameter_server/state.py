@@ -215,7 +215,7 @@ class ServerState:
         places = self._places_to_read(key)
         itemsize = self.inventory.shape_and_dtype(key)[1].itemsize if self.inventory.is_spread(key) else 0
         return np.array([sum(place.shard.size * itemsize for place in places if itemsize),
-                         sum(len(str(place.wire_key)) + _DESCRIBED_BYTES for place in places)])
+                         sum(len(messages.encode(list(place.wire_key))) + _DESCRIBED_BYTES for place in places)])
 
     def _fetch_batch(self, keys):
         asked: dict = {}   # {server: {wire key: the array to fill, None where the server says of which kind it is}}

@@ -5,6 +5,5 @@
     mpi         over a communicator
     loopback    within one process
     inboxes     memory for messages whose length is the sender's word
-    waiting     polling without burning a core
     segments    memory that the ranks of one node share
 """

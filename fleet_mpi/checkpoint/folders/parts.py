@@ -12,13 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from fleet_mpi import settings
 from fleet_mpi.errors import Stalled
+from fleet_mpi.ranks import waiting
 
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part", re.S)
 LOCK = ".fleet_mpi.lock"  # in a folder that cannot be locked itself
 LONGEST_NAME = 60  # characters of NAME: a file name has 255 bytes at most
-_POLL_S = 0.01
 # Where the file system has no locks, what nobody has touched for so long is a rest.
 _SURELY_DEAD_S = 86400
 
@@ -125,16 +124,17 @@ def alone_in(folder: str) -> Iterator[None]:
 
 def _wait_for(handle, folder):
     """Lock, once the others have unlocked; returns whether there are such locks."""
-    deadline_s = settings.get("FLAGS_rpc_deadline") / 1000
-    until = time.monotonic() + deadline_s
-    while True:
-        try:
-            return _lock(handle)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise Stalled(f"save into {folder!r}: another process has been saving there for {deadline_s:g} s and "
-                              f"has not finished: end it if it hangs, or save into another folder") from None
-        time.sleep(_POLL_S)
+    locks: list[bool] = []
+
+    def is_locked():
+        with suppress(BlockingIOError):
+            locks.append(_lock(handle))
+        return bool(locks)
+    limit_s = waiting.deadline_s()
+    if not waiting.poll(is_locked, limit_s=limit_s):
+        raise Stalled(f"save into {folder!r}: another process has been saving there for {limit_s:g} s and has not "
+                      f"finished: end it if it hangs, or save into another folder")
+    return locks[0]
 
 
 def _unlock(handle):

@@ -2,12 +2,13 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fleet_mpi.errors import PeerLost, UsageError
+from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
 from fleet_mpi.parameter_server import messages, norms
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
 from fleet_mpi.parameter_server.state import ServerState, param
@@ -335,3 +336,14 @@ def test_requests_that_make_no_sense_are_refused(kind, inline, body, words):
     job.clients[0].transport.post_send(0, Channel.REQUEST, messages.message(Header(kind, 0, body=body), inline))
     with pytest.raises((PeerLost, UsageError), match=words):
         job.pump()
+
+
+def test_a_copy_that_there_is_no_memory_for_is_told_to_the_saver(monkeypatch):
+    job = Job(1, 1)
+
+    def no_memory():
+        raise MemoryError
+    monkeypatch.setattr(job.servers[0].snapshots, "find", lambda key: SimpleNamespace(copy=no_memory, nbytes=1 << 40))
+    with pytest.raises(EnvironmentProblem, match="there is no memory for 1099511627776 bytes"):
+        with ServerState(job.clients[0]).copied([param("a")]):
+            pass
