@@ -142,17 +142,6 @@ class Server:
     def _leave(self, inbox, header):
         if self.policy.leave.ends_job:
             raise PeerLost(f"{inbox.name} has left, and the job's policy is to end then")
-        self._go_on_without(inbox)
-
-    def dismiss(self, worker):
-        """Let a worker that is late count as one that has left: nothing more is taken from it."""
-        inbox = self.inboxes[worker]
-        for pending in filter(None, [inbox.pending, *inbox.body]):
-            self.transport.withdraw(pending)
-        inbox.pending, inbox.body, inbox.targets = None, [], ()
-        self._go_on_without(inbox)
-
-    def _go_on_without(self, inbox):
         self.active.discard(inbox.index)
         inbox.on_part = None  # nothing more is received
         self.mode.on_leave(inbox.index)

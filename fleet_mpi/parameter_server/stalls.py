@@ -1,7 +1,7 @@
 """Whom a server calls late: the worker or server that others wait for, by the rules of ``ranks.liveness``.
 
 Not a worker that is itself held up: it says so (WAITING) when it has waited for another server for long, and names
-that one in its own time. What follows is the policy's.
+that one in its own time.
 """
 
 import time
@@ -80,11 +80,9 @@ class StallDetector:
         if not late and beginning:
             limit_s = first_step_limit_s(limit_s, self.first_step_s)
             late = beginning & set(server.mode.late(limit_s))
-        if late and server.policy.stall.ends_job:
+        if late:
             names = ", ".join(server.inboxes[worker].name for worker in sorted(late))
             self._give_up(f"the others have waited {limit_s:.1f} s for {names}", server.active - late)
-        for worker in sorted(late):
-            server.dismiss(worker)
 
     def _reading(self):
         """The workers that save, and have read of a copy or finished a deadline ago at most: what they read has to be

@@ -28,7 +28,7 @@ from fleet_mpi.ranks import (
     roster,
     waiting,
 )
-from fleet_mpi.ranks.policy import DEFAULT, Policy
+from fleet_mpi.ranks.policy import DEFAULT
 from fleet_mpi.ranks.roster import Member
 
 __all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "guard_if_launched", "join", "share_seed",
@@ -100,8 +100,8 @@ def started_together() -> tuple[int, str]:
     return 0, ""
 
 
-def guard(policy: Policy = DEFAULT) -> None:
-    """Let a failure of this process lead to what the policy says of a loss, also before MPI is started.
+def guard() -> None:
+    """Let a failure of this process end the job, also before MPI is started.
 
     ``world`` and ``join`` call it.
     """
@@ -109,7 +109,7 @@ def guard(policy: Policy = DEFAULT) -> None:
         abort = _abort if _world.size > 1 else None
     else:
         abort = arriving.end_job if started_together()[0] > 1 else None
-    ending.guard(abort if policy.loss.ends_job else None, _own_name)
+    ending.guard(abort, _own_name)
 
 
 def _abort(code):

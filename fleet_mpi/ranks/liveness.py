@@ -26,7 +26,6 @@ import numpy as np
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.ranks import waiting
 from fleet_mpi.ranks.channels import Channel
-from fleet_mpi.ranks.policy import DEFAULT, Policy
 
 FIRST_STEP_S = 60.0   # compiling took 15 s with more ranks than cores; a deadline that is longer stays what it is
 FINISHING_S = 5.0     # for a request that is under way when an exception comes from outside
@@ -111,8 +110,8 @@ class Liveness:
     """What worker ``transport.rank`` of ``size`` knows of the others; ``steps()`` says how many it has done."""
 
     def __init__(self, transport: Any, size: int, name_of: Callable[[int], str] = str,
-                 steps: Callable[[], int] = lambda: 0, policy: Policy = DEFAULT):
-        self.transport, self.name_of, self.steps, self.policy = transport, name_of, steps, policy
+                 steps: Callable[[], int] = lambda: 0):
+        self.transport, self.name_of, self.steps = transport, name_of, steps
         self.me, self.size = transport.rank, size
         self.others = [rank for rank in range(size) if rank != self.me]
         self.done = [0, 0]    # exchanges and meetings
@@ -150,7 +149,7 @@ class Liveness:
             self._tell(False, place, what)
         self.hear()
         for rank, theirs in sorted(self.news.items()):
-            if theirs.leaves and theirs.done(place) <= self.done[place] and self.policy.loss.ends_job:
+            if theirs.leaves and theirs.done(place) <= self.done[place]:
                 raise self._reported_once(PeerLost(
                     f"{what}: {self.name_of(rank)} has ended after {theirs.steps} steps, this worker has done "
                     f"{self.steps()} and goes on: "

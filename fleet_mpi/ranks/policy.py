@@ -1,14 +1,15 @@
 """What the loss, the stall or the leave of a rank leads to, and what a signal does: one object, read once.
 
-Whoever finds a rank lost, late or gone asks the policy that it was made with, and ends the job, or goes on as if the
-rank had left in order. The default is what fleet_mpi does unless it is told otherwise.
+Whoever finds a rank gone, or gets a signal, asks the policy that it was made with. The default is what fleet_mpi
+does unless it is told otherwise. A loss and a stall end the job and nothing else: to go on without a worker, servers
+would have to agree on its last push. That outcome is to be built here.
 """
 
 import enum
 from dataclasses import dataclass
 from signal import SIGTERM, SIGUSR1, Signals
 
-from fleet_mpi.errors import Preempted
+from fleet_mpi.errors import NotBuilt, Preempted
 
 
 class Outcome(enum.Enum):
@@ -41,5 +42,14 @@ class Policy:
     signals: tuple[Signals, ...] = (SIGUSR1, SIGTERM)
     exit_code: int = Preempted.exit_code   # after a signal: the batch script requeues the job
 
+    def __post_init__(self) -> None:
+        for what, built in _BUILT.items():
+            outcome = getattr(self, what)
+            if outcome not in built:
+                raise NotBuilt(f"policy: {what}={outcome.name} is not built; expected "
+                               f"{' or '.join(one.name for one in built)}")
 
+
+_BUILT = {"loss": (Outcome.END_JOB,), "stall": (Outcome.END_JOB,), "leave": (Outcome.GO_ON, Outcome.END_JOB),
+          "signal": (Outcome.SAVE_AND_END, Outcome.END_JOB)}
 DEFAULT = Policy()

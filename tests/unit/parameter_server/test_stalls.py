@@ -74,19 +74,6 @@ def test_a_first_step_is_waited_for_longer_but_not_for_ever(trained):
     assert time.monotonic() - begun > 0.55
 
 
-def test_a_policy_may_let_the_others_go_on_without_a_worker_that_is_late(trained):
-    job = trained(1, 2, steps=1)
-    server, client = job.servers[0], job.clients[0]
-    server.policy = Policy(stall=Outcome.GO_ON)
-    ticket = client.push_pull()
-    server.serve(until=lambda: server.applied[0] == 2)
-    client.collect(ticket)
-    assert server.active == {0} and server.applied == [2, 1]
-    job.clients[1].push_pull()                # too late: nobody takes it
-    job.pump(3)
-    assert server.applied == [2, 1]
-
-
 def test_a_policy_may_end_the_job_when_a_worker_leaves(trained):
     job = trained(1, 2, steps=1)
     job.servers[0].policy = Policy(leave=Outcome.END_JOB)

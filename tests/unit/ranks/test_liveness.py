@@ -8,7 +8,6 @@ import pytest
 from fleet_mpi.errors import PeerLost, Stalled, UsageError
 from fleet_mpi.ranks import liveness
 from fleet_mpi.ranks.liveness import Liveness, News, Place
-from fleet_mpi.ranks.policy import Outcome, Policy
 from fleet_mpi.wire.loopback import Network
 
 EXCHANGE, MEETING = Place.EXCHANGE, Place.MEETING
@@ -74,13 +73,6 @@ def test_one_who_has_left_before_this_exchange_is_named(workers):
     with pytest.raises(PeerLost) as caught:
         workers[0].look(EXCHANGE, "the gradients")
     assert not caught.value.reported_by_peer
-
-
-def test_a_policy_may_let_the_others_go_on_without_one_who_has_left(workers):
-    workers[2].policy = Policy(loss=Outcome.GO_ON)
-    leave(workers[1])
-    workers[2].look(EXCHANGE, "the gradients")
-    assert workers[2].news[1].leaves
 
 
 def test_one_who_has_left_after_it_is_not_to_blame(workers):
