@@ -1,4 +1,7 @@
 """Kernels for cupy's arrays, in CUDA C: families of ``reference``, under the same names.
 
     compiling   what all sources begin with, and how they are compiled and launched
+    update      SGD, momentum and Adam
+    rank_sums   sums over ranks
+    unscaling   the check of loss scaling
 """

@@ -1,6 +1,16 @@
-"""Kernels for host arrays, compiled by numba: the families of ``reference``, under the same names.
+"""Kernels for host arrays, compiled by numba: families of ``reference``, under the same names.
 
-    compiling               how every kernel here is compiled and kept; ``cache_folder``: where
+    activation, fused, softmax, loss, dropout, random
+    convolution, pooling, normalization
+    sequence, row_conv, crf, ctc
+    rows, slots, row_products, row_squares
+    update, summing, shared_sums
+    metric, sequence_metric
+
+What they are made of:
+
+    compiling               how every kernel here is compiled and kept
+    cache_folder            where, if the usual folders cannot be written to
     elementary              exponential and logarithm that loops can vectorise
     columns, depthwise      what ``convolution`` is made of
     normalization_columns   batch norm where the channels lie side by side

@@ -11,7 +11,7 @@
     unique_name     names that no other variable has
     lod             nested sequence boundaries
     structures      nested lists and dictionaries of variables
-    sync_batch_norm batch norm ops that become those of all workers
+    sync_batch_norm     batch norm ops that become those of all workers
     serialize       programs as bytes
     drawing, op_counts, version     for scripts that ask
 """

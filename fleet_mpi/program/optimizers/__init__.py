@@ -1,6 +1,13 @@
 """Optimizers: classes that add backward and update ops to a program.
 
-``base`` is what all share, ``plain`` those that are only an update rule (1.x argument lists), ``paddle2``
-the same with the lists of 2.x, ``compressed`` DGC, ``wrappers`` what wraps another optimizer, ``averages`` what
-takes the place of parameters for a while, ``lr`` the schedulers of 2.x, ``learning_rate`` the rate's variable.
+    base            Optimizer: what all share
+    plain           those that are only an update rule, with the arguments of 1.x
+    paddle2         the same with the arguments of 2.x
+    compressed      DGC: momentum with deep gradient compression
+    wrappers        recompute, gradient merge, lookahead: optimizers around another one
+    averages        averages of parameters, to be used in their place for a while
+
+    learning_rate   the rate as a variable of the program
+    lr              the schedulers of 2.x
+    state           an optimizer's state as a dictionary
 """
