@@ -60,8 +60,9 @@ def _changes_a_property(node):
 
 
 def _is_of_an_op(node):
-    """A function of an op class takes the Call, ``k``, first."""
-    return node.name in OF_AN_OP and isinstance(node, FUNCTIONS) and [a.arg for a in node.args.args[:1]] == ["k"]
+    """A function of an op class takes the Call, ``k``, first; ``make_grad`` takes backward's ``walk``."""
+    first = "walk" if node.name == "make_grad" else "k"
+    return node.name in OF_AN_OP and isinstance(node, FUNCTIONS) and [a.arg for a in node.args.args[:1]] == [first]
 
 
 @pytest.mark.parametrize("path", files("fleet_mpi"))

@@ -121,7 +121,6 @@ class ClipByNorm:
     infer = infer_like
 
     def run(k):
-        """Norm, factor, product."""
         xp, norm, squares = k.xp, float(k.attr("max_norm")), squares_of(k["X"])
 
         def clip(x, out):

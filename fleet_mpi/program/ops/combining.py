@@ -106,7 +106,6 @@ class Assign:
         return k.view("Out", k["X"])
 
     def make_grad(walk, op, grads):
-        """The output's gradient."""
         part = walk.contribution(op.input("X")[0])
         if part:
             made = walk.block.append_op("assign", {"X": grads["Out"]}, {"Out": [part]})

@@ -213,7 +213,6 @@ class SpectralNorm:
         k.set("Out", shape)
 
     def run(k):
-        """Iterate, then divide."""
         weight, out, xp = k["Weight"], k["Out"], k.xp
 
         def run():

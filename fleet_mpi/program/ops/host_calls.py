@@ -21,7 +21,6 @@ class Print:
     """The same, described on stderr the first ``first_n`` times (-1: always)."""
 
     def infer(k):
-        """As it is."""
         k.set("Out", k.shape("In"))
 
     def run(k):

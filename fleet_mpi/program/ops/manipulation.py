@@ -207,7 +207,6 @@ class Roll:
         return rolled(k, k["X"], k["Out"], 1)
 
     def grad(k):
-        """The way back."""
         return rolled(k, k["Out@GRAD"], k["X@GRAD"], -1)
 
 

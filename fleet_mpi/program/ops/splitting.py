@@ -43,7 +43,6 @@ class SplitLodTensor:
         return run
 
     def make_grad(walk, op, grads):
-        """Put together."""
         name = op.input("X")[0]
         part = walk.contribution(name)
         if part:

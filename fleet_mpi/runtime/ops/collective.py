@@ -48,7 +48,6 @@ class CAllGatherRows:
     infer = as_they_were
 
     def run(k):
-        """Gather, at once."""
         rows, session = k["X"], the_session(k)
         if not isinstance(rows, Rows):
             k.fail("expected a row gradient")

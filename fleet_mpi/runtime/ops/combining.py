@@ -21,11 +21,9 @@ class AllReduce:
     """The workers' values combined: sum, prod, max or min."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"))
 
     def run(k):
-        """At once."""
         job, kind = workers(k), k.attr("reduce_type", "sum")
         if kind == _PRODUCT:
             return computing(k, lambda host: np.prod(job.all_gather(host), axis=0, dtype=host.dtype))
@@ -37,7 +35,6 @@ class Broadcast:
     """One worker's values."""
 
     def infer(k):
-        """As X."""
         k.set("Out", k.shape("X"))
 
     def run(k):
@@ -58,7 +55,6 @@ class AllGather:
         k.set("Out", [rows if rows < 0 else rows * k.attr("nranks"), *rest], lod=())
 
     def run(k):
-        """At once."""
         job = workers(k, k.attr("nranks"))
         return computing(k, lambda host: np.concatenate(job.all_gather(host)))
 
@@ -75,7 +71,6 @@ class ReduceScatter:
         k.set("Out", [rows if rows < 0 else rows // k.attr("nranks"), *rest], lod=())
 
     def run(k):
-        """At once."""
         job = workers(k, k.attr("nranks"))
         return computing(k, lambda host: np.split(job.all_reduce(host), len(job.workers))[job.index])
 

@@ -104,11 +104,9 @@ class RecvRate:
     """A learning rate as the servers' schedule has it, for scripts that print it."""
 
     def infer(k):
-        """One number."""
         k.set("Out", [1], k.op.block._var_recursive(k.name("Out")).dtype, lod=())
 
     def run(k):
-        """Ask."""
         session, name, out = the_session(k), k.name("Out"), k["Out"]
         return lambda: out.fill(session.rate(name))
 
@@ -132,7 +130,6 @@ class FakeInit:
     """A table that only the servers have: its shape, no memory."""
 
     def infer(k):
-        """The shape."""
         k.set("Out", k.attr("shape"), "float32", lod=(), kind="raw")
 
     run = nothing_to_run

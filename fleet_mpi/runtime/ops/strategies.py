@@ -26,7 +26,6 @@ class LocalSgdIsDue:
     """Counts the step; Due tells whether parameters are averaged after it, and Last is the step if so."""
 
     def infer(k):
-        """One number each."""
         k.set("Due", [1], "bool", lod=())
         for slot in ("Step", "Last"):
             k.set(slot + "Out", [1], k.dtype(slot), lod=())
@@ -50,7 +49,6 @@ class LocalSgdAdapt:
     """After an averaging: how many steps to the next one, by the workers' mean loss and the learning rate."""
 
     def infer(k):
-        """One number each."""
         for slot in ("Every", "FirstLoss", "FirstRate"):
             k.set(slot + "Out", [1], k.dtype(slot), lod=())
 
