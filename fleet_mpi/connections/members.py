@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fleet_mpi.connections.terms import Link
+from fleet_mpi.connections.terms import Uplink
 from fleet_mpi.parameter_server import attendance
 from fleet_mpi.ranks import cluster
 from fleet_mpi.ranks.cluster import Cluster
@@ -25,9 +25,9 @@ def transport(job: Cluster) -> Transport:
     return MPITransport(job.comm, name_of(job))
 
 
-def link(job: Cluster) -> Link:
+def uplink(job: Cluster) -> Uplink:
     """This worker's way to the servers of a job of several ranks."""
-    return Link(job.index, transport(job), [one.rank for one in job.servers], name_of(job))
+    return Uplink(job.index, transport(job), [one.rank for one in job.servers], name_of(job))
 
 
 def announce() -> None:

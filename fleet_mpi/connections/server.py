@@ -9,7 +9,7 @@ import numpy as np
 
 from fleet_mpi import modes, notices
 from fleet_mpi.connections import members
-from fleet_mpi.connections.terms import Link, Terms
+from fleet_mpi.connections.terms import Terms, Uplink
 from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.ranks import cluster, ending
 from fleet_mpi.ranks.liveness import FIRST_STEP_S
@@ -36,8 +36,8 @@ def serve(terms: Terms, index: int, prepare: Prepare) -> Server:
     return server
 
 
-def embedded(terms: Terms, prepares: Sequence[Prepare]) -> Link:
-    """The link to servers within this process, one for each of ``prepares``, which do their part whenever the worker
+def embedded(terms: Terms, prepares: Sequence[Prepare]) -> Uplink:
+    """The uplink to servers within this process, one for each of ``prepares``, which do their part whenever the worker
     waits."""
     network, ranks = Network(), list(range(len(prepares)))
     servers = [new_server(terms, index, network.transport(index), [len(ranks)], ranks, prepares[index])
@@ -45,7 +45,7 @@ def embedded(terms: Terms, prepares: Sequence[Prepare]) -> Link:
 
     def advance():
         return any([server.advance() for server in servers])
-    return Link(0, Loopback(network, len(ranks), on_wait=advance), ranks)
+    return Uplink(0, Loopback(network, len(ranks), on_wait=advance), ranks)
 
 
 def new_server(terms: Terms, index: int, transport: Transport, workers: list[int], servers: list[int],

@@ -18,7 +18,7 @@ class Terms(NamedTuple):
     fingerprint: dict[str, Any] | None = None
 
 
-class Link(NamedTuple):
+class Uplink(NamedTuple):
     """A worker's way to its servers: its number, a transport, the servers' ranks, who a rank is."""
 
     worker: int

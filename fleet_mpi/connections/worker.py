@@ -13,7 +13,7 @@ import numpy as np
 from fleet_mpi import modes
 from fleet_mpi.arrays import Rows
 from fleet_mpi.connections import members
-from fleet_mpi.connections.terms import Link, Terms
+from fleet_mpi.connections.terms import Terms, Uplink
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import attendance
 from fleet_mpi.parameter_server.client import Client
@@ -28,18 +28,18 @@ _of_process: Any = None  # the connection with which this process is a worker of
 class WorkerConnection:
     """One worker's part in a job with servers.
 
-    Without a ``link`` the process joins the job as its only worker here; with one it is a worker among others of the
+    Without an ``uplink`` the process joins the job as its only worker here; with one it is a worker among others of the
     same process, or of a job that was arranged elsewhere.
     """
 
-    def __init__(self, terms: Terms, link: Link | None = None, alone: Callable[[], Link] | None = None):
+    def __init__(self, terms: Terms, uplink: Uplink | None = None, alone: Callable[[], Uplink] | None = None):
         self.terms, self.cluster = terms, None
-        if link is None:
+        if uplink is None:
             self.cluster = _join(terms)
-            link = _alone(alone) if self.cluster.size == 1 else members.link(self.cluster)
-        self.client = Client(link.transport, link.worker, link.servers, terms.description, link.name_of)
+            uplink = _alone(alone) if self.cluster.size == 1 else members.uplink(self.cluster)
+        self.client = Client(uplink.transport, uplink.worker, uplink.servers, terms.description, uplink.name_of)
         if self.cluster is not None:
-            self._take_part(link)
+            self._take_part(uplink)
         self.half = modes.worker_half(terms.mode, self.client, terms.options, workers=terms.workers)
         self.table_numbers = {table.name: number for number, table in enumerate(terms.description.row_tables)}
         self.rows: list[Rows | None] = [None] * len(self.table_numbers)
@@ -47,9 +47,9 @@ class WorkerConnection:
         told = self.client.hello(terms.fingerprint)[0]
         self.loaded_from, self.job = told["loaded from"], told["job"]
 
-    def _take_part(self, link):
+    def _take_part(self, uplink):
         if self.cluster.size > 1 and not self.cluster.takes_part:
-            attendance.await_servers(link.transport, link.worker, link.servers, link.name_of)
+            attendance.await_servers(uplink.transport, uplink.worker, uplink.servers, uplink.name_of)
         self.cluster.takes_part = True
         self.client.first_step_s, self.client.is_first_step = FIRST_STEP_S, True
 

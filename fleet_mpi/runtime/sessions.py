@@ -14,7 +14,7 @@ import numpy as np
 
 from fleet_mpi.arrays import DistantTable, Rows, is_host, to_host
 from fleet_mpi.connections import server as servers_part, worker as workers_part
-from fleet_mpi.connections.terms import Link, Terms
+from fleet_mpi.connections.terms import Terms, Uplink
 from fleet_mpi.connections.worker import WorkerConnection
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import tables
@@ -58,9 +58,9 @@ class WorkerSession:
 
     begin_run = None  # nothing is to be done before a run
 
-    def __init__(self, distribution: Distribution, scope: Scope, link: Link | None = None):
+    def __init__(self, distribution: Distribution, scope: Scope, uplink: Uplink | None = None):
         self.distribution, self.scope = distribution, scope
-        self.connection = WorkerConnection(terms_of(distribution), link, partial(_embedded, distribution))
+        self.connection = WorkerConnection(terms_of(distribution), uplink, partial(_embedded, distribution))
         self.client, self.half = self.connection.client, self.connection.half
         self.table_numbers = self.connection.table_numbers
         self.loaded_from, self.job = self.connection.loaded_from, self.connection.job
@@ -191,13 +191,13 @@ def session_of(scope: Scope) -> Any:
     return None if holder is None else holder.value
 
 
-def connect(distribution: Distribution, scope: Scope, link: Link | None = None) -> WorkerSession:
-    """The session of a scope for a distribution, made (over ``link``, if one is given) if there is none."""
+def connect(distribution: Distribution, scope: Scope, uplink: Uplink | None = None) -> WorkerSession:
+    """The session of a scope for a distribution, made (over ``uplink``, if one is given) if there is none."""
     known = session_of(scope)
     if known is None or known.is_over and known.distribution is not distribution:
-        _refuse_a_second(link)
+        _refuse_a_second(uplink)
         holder = scope.var(SESSION)
-        known = holder.value = WorkerSession(distribution, scope, link)
+        known = holder.value = WorkerSession(distribution, scope, uplink)
         holder.replaced()  # plans are bound to the session before
     elif known.distribution is not distribution:
         raise UsageError("this scope is connected to the servers of another program: finish that training first "
@@ -205,9 +205,9 @@ def connect(distribution: Distribution, scope: Scope, link: Link | None = None) 
     return known
 
 
-def _refuse_a_second(link):
+def _refuse_a_second(uplink):
     """A worker is one to its servers: two scopes that push for it would be taken for one that goes wrong."""
-    if link is None and workers_part.of_process() is not None:
+    if uplink is None and workers_part.of_process() is not None:
         raise UsageError("this process is training in another scope already, and is one worker: go on in that scope, "
                          "or finish that training first (fleet.stop_worker or exe.close)")
 
@@ -227,12 +227,12 @@ def serve(distribution: Distribution, index: int, scope: Scope) -> Server:
 
 
 def _embedded(distribution):
-    """The link of a worker that is alone, to servers that begin with their first values."""
+    """The uplink of a worker that is alone, to servers that begin with their first values."""
     return embedded(distribution, [started_scope(distribution, index) for index in range(len(distribution.endpoints))])
 
 
-def embedded(distribution: Distribution, scopes: list[Scope]) -> Link:
-    """The link to servers within this process, one for each scope, which do their part whenever the worker waits."""
+def embedded(distribution: Distribution, scopes: list[Scope]) -> Uplink:
+    """The uplink to servers within this process, one for each scope, which do their part whenever the worker waits."""
     return servers_part.embedded(terms_of(distribution), [partial(_prepare, distribution, scope) for scope in scopes])
 
 

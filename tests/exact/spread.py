@@ -31,11 +31,11 @@ class Spread:
                 for worker in range(self.layout.workers)]
         return ends.index(max(ends))
 
-    def work(self, link):
+    def work(self, uplink):
         """Be one worker to the end; the last worker returns the state of the job, the others None."""
-        worker, scope, executor = link.worker, Scope(), Executor()
+        worker, scope, executor = uplink.worker, Scope(), Executor()
         executor.worker = worker
-        session = sessions.connect(self.distribution, scope, link)
+        session = sessions.connect(self.distribution, scope, uplink)
         executor.run(self.made.startup, scope=scope)
         for step in range(self.cell.steps):
             if self.cell.has_data(worker, step):
@@ -81,9 +81,9 @@ def over_loopback(cell, layout):
     results = [None] * layout.workers
 
     def work(worker):
-        link = sessions.Link(worker, Loopback(network, workers[worker], on_wait=serve), ranks, "rank {}".format)
+        uplink = sessions.Uplink(worker, Loopback(network, workers[worker], on_wait=serve), ranks, "rank {}".format)
         try:
-            results[worker] = spread[worker].work(link)
+            results[worker] = spread[worker].work(uplink)
         except BaseException as error:
             results[worker] = error
     threads = [threading.Thread(target=work, args=(worker,)) for worker in range(layout.workers)]

@@ -28,7 +28,7 @@ def trained(number, cell, comm):
         spread.new_server(serving.index(comm.rank), transport, serving, working).serve()
         return len(working), None
     worker = working.index(comm.rank)
-    return len(working), spread.work(sessions.Link(worker, transport, serving, "rank {}".format))
+    return len(working), spread.work(sessions.Uplink(worker, transport, serving, "rank {}".format))
 
 
 def wrong(world, chosen):

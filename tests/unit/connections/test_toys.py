@@ -7,7 +7,7 @@ import pytest
 
 from fleet_mpi import modes
 from fleet_mpi.connections import server
-from fleet_mpi.connections.terms import Link
+from fleet_mpi.connections.terms import Uplink
 from fleet_mpi.connections.worker import WorkerConnection
 from tests.unit.connections import toy_mode
 from tests.unit.connections.arrays_job import RATE, first_values, gradients, is_right, terms, work
@@ -37,7 +37,7 @@ def test_a_job_trains_over_a_transport_of_ones_own():
     servers = [server.new_server(made, index, ToyTransport(holes, index), [2], [0, 1],
                                  server.start_from(first_values())) for index in (0, 1)]
     transport = ToyTransport(holes, 2, on_wait=lambda: any([one.advance() for one in servers]))
-    assert is_right(work(WorkerConnection(made, Link(0, transport, [0, 1])), 0), 1)
+    assert is_right(work(WorkerConnection(made, Uplink(0, transport, [0, 1])), 0), 1)
 
 
 def test_a_mode_of_ones_own_is_one_line_in_the_table(monkeypatch):

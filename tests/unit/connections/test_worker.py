@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from fleet_mpi.connections import server
-from fleet_mpi.connections.terms import Link
+from fleet_mpi.connections.terms import Uplink
 from fleet_mpi.connections.worker import WorkerConnection
 from fleet_mpi.errors import UsageError
 from fleet_mpi.wire.loopback import Loopback, Network
@@ -37,8 +37,8 @@ def test_workers_and_servers_over_loopback_train_as_numpy_does():
         return False
 
     def be(worker):
-        link = Link(worker, Loopback(network, 2 + worker, on_wait=advance), [0, 1])
-        ended[worker] = work(WorkerConnection(made, link), worker)
+        uplink = Uplink(worker, Loopback(network, 2 + worker, on_wait=advance), [0, 1])
+        ended[worker] = work(WorkerConnection(made, uplink), worker)
     threads = [threading.Thread(target=be, args=(worker,)) for worker in range(3)]
     for thread in threads:
         thread.start()
@@ -58,9 +58,9 @@ def test_a_worker_that_has_left_trains_no_more():
 
 def test_another_job_is_refused():
     prepare = server.start_from(first_values())
-    link = server.embedded(terms(), [prepare, prepare])
+    uplink = server.embedded(terms(), [prepare, prepare])
     with pytest.raises(UsageError, match="do not run the same job: job is others with the worker and arrays"):
-        WorkerConnection(terms(fingerprint={"job": "others"}), link)
+        WorkerConnection(terms(fingerprint={"job": "others"}), uplink)
 
 
 def test_connections_know_neither_programs_nor_transpilers():

@@ -98,7 +98,7 @@ def step_with_servers(network):
     servers = [sessions.new_server(job, index, wire.transport(index), [2], [0, 1], sessions.started_scope(job, index))
                for index in (0, 1)]
     transport = Loopback(wire, 2, on_wait=lambda: any([one.advance() for one in servers]))
-    session = sessions.connect(job, scope, sessions.Link(0, transport, [0, 1]))
+    session = sessions.connect(job, scope, sessions.Uplink(0, transport, [0, 1]))
     executor.run(fluid.default_startup_program(), scope=scope)
     step = stepping(executor, loss, scope)
     with Counted() as counted:

@@ -46,8 +46,8 @@ class Job:
 
     def train(self, first, last, folder):
         """Serve, and save what some steps lead to, as a worker does."""
-        link = sessions.embedded(self.distribution, self.scopes)
-        self.session = sessions.connect(self.distribution, self.scope, link)
+        uplink = sessions.embedded(self.distribution, self.scopes)
+        self.session = sessions.connect(self.distribution, self.scope, uplink)
         with scope_guard(self.scope):
             self.exe.run(self.startup)
             for step in range(first, last):

@@ -272,7 +272,7 @@ class TwoWorkers:
                                                 sessions.started_scope(self.distribution, index)) for index in (0, 1)]
             self.scope, exe = Scope(), fluid.Executor()
             scopes = self.scope, Scope()
-            self.clients = [sessions.connect(self.distribution, scope, sessions.Link(
+            self.clients = [sessions.connect(self.distribution, scope, sessions.Uplink(
                 worker, Loopback(network, 2 + worker, on_wait=self.serve), [0, 1])).client
                 for worker, scope in enumerate(scopes)]
             exe.run(startup, scope=self.scope)
