@@ -23,17 +23,16 @@ ARRIVED, DONE = 0, COUNTERS_BYTES // 16
 SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def move_in(reducers, group, nbytes, xp):
-    """Collective: (reducers, home of ``nbytes`` of gradients): shared where that is possible and they sum in rank
-    order.
+def shared_reducers(reducers, group, nbytes, xp):
+    """Collective: (reducers, memory for ``nbytes`` of gradients): shared if possible and if they sum in rank order.
 
-    Else the reducers are as they were, and the home is None.
+    Otherwise the given reducers, and None.
     """
     # What is the same for all decides whether they ask each other; what a worker's own environment says, is its answer.
     possible = (group.shares_memory and len(set(group.hosts)) == 1 and nbytes
                 and all(type(one) is ExactAllReduce for one in reducers))
     willing = settings.get("FLEET_MPI_SHARED_MEMORY") and xp is np
-    shared = enter(group, nbytes, willing) if possible else None
+    shared = attach(group, nbytes, willing) if possible else None
     if shared is None:
         return reducers, None
     return [SharedAllReduce(shared, lane, one) for lane, one in enumerate(reducers)], shared.mine
@@ -66,7 +65,7 @@ def counters_bytes(size, lanes):
     return pages(size * lanes * COUNTERS_BYTES)
 
 
-def enter(group, nbytes, willing=True):
+def attach(group, nbytes, willing=True):
     """Collective: SharedRows with ``nbytes`` for each worker of a group; None, for all, where memory is not shared."""
     memory = segments.share(group.gather, group.index, size_of(group.size, len(group.lanes), nbytes), willing)
     return None if memory is None else SharedRows(memory, group.index, group.size, len(group.lanes), nbytes)

@@ -68,8 +68,8 @@ class EqualConnection:
         if self.xp is xp:
             return False
         self.xp, size = xp, size_of(self.terms.buckets)
-        self.reducers, home = shared_memory.move_in(self.make_reducers(xp), self.group, size, xp)
-        self.flat = FlatGradients(self.terms.gradients, self.terms.buckets, xp, home)
+        self.reducers, memory = shared_memory.shared_reducers(self.make_reducers(xp), self.group, size, xp)
+        self.flat = FlatGradients(self.terms.gradients, self.terms.buckets, xp, memory)
         return True
 
     def ready(self, name: str) -> None:
@@ -124,13 +124,13 @@ def join(terms: EqualTerms) -> Group:
             raise refusal("worker", joined.index, terms.workers, [])
         return Group(0, [], 1)
     joined.takes_part = True
-    presence = watch_others()
+    liveness = watch_others()
     job = _agree(terms.fingerprint, joined)
     count = terms.options.comms
     if count not in _groups:
         comms = [joined.role_comm.Dup() for _ in range(count)]
         names = [str(one) for one in joined.workers]
-        _groups[count] = Group.over_mpi(joined.index, comms, names.__getitem__, presence)
+        _groups[count] = Group.over_mpi(joined.index, comms, names.__getitem__, liveness)
         _groups[count].hosts, _groups[count].job = [one.host for one in joined.workers], job
     return _groups[count]
 

@@ -27,15 +27,15 @@ def sums(comm, shared):
     group = Group.over_mpi(comm.rank, [comm.Dup()], str)
     made = [ExactAllReduce(lane, group.ranks) for lane in group.lanes]
     with settings.override(FLEET_MPI_SHARED_MEMORY=shared):
-        (reducer,), home = shared_memory.move_in(made, group, 4 * sum(LENGTHS), np)
-    home = np.empty(sum(LENGTHS), np.float32) if home is None else home.view(np.float32)
+        (reducer,), memory = shared_memory.shared_reducers(made, group, 4 * sum(LENGTHS), np)
+    flat = np.empty(sum(LENGTHS), np.float32) if memory is None else memory.view(np.float32)
     rng = np.random.default_rng(comm.rank)
-    home[...] = rng.standard_normal(len(home)) * 10.0 ** rng.integers(-3, 4, len(home))
-    lines = np.split(home, np.cumsum(LENGTHS)[:-1])
+    flat[...] = rng.standard_normal(len(flat)) * 10.0 ** rng.integers(-3, 4, len(flat))
+    lines = np.split(flat, np.cumsum(LENGTHS)[:-1])
     for _ in range(20):  # whoever is late is another one each time
         group.finish([reducer.start(line) for line in lines], "sums")
-        home *= np.float32(0.5)
-    return type(reducer), home.copy()
+        flat *= np.float32(0.5)
+    return type(reducer), flat.copy()
 
 
 @pytest.mark.mpi(min_size=2)

@@ -35,12 +35,12 @@ def on_every(workers, call):
         return list(threads.map(call, workers))
 
 
-def rooms(size, nbytes, lanes=1):
-    return on_every(groups(size, lanes), lambda group: shared_memory.enter(group, nbytes))
+def segments_of(size, nbytes, lanes=1):
+    return on_every(groups(size, lanes), lambda group: shared_memory.attach(group, nbytes))
 
 
 def reducers_in(found):
-    return [SharedAllReduce(room, 0, None) for room in found]
+    return [SharedAllReduce(rows, 0, None) for rows in found]
 
 
 def finish(reductions):
@@ -53,11 +53,11 @@ def finish(reductions):
 @pytest.mark.parametrize("size", (2, 3, 5))
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
 def test_sums_have_the_bits_of_rank_order(size, dtype):
-    found = rooms(size, 64000)
+    found = segments_of(size, 64000)
     reducers = reducers_in(found)
     for start, length, seed in ((0, 1, 1), (64, 63, 2), (640, 5000, 3), (640, 5000, 4)):
         parts = parts_of(size, length, dtype, seed)
-        lines = [room.mine[start:].view(dtype)[:length] for room in found]
+        lines = [rows.mine[start:].view(dtype)[:length] for rows in found]
         for line, part in zip(lines, parts):
             line[...] = part
         finish([reducer.start(line) for reducer, line in zip(reducers, lines)])
@@ -65,10 +65,10 @@ def test_sums_have_the_bits_of_rank_order(size, dtype):
 
 
 def test_a_sum_waits_for_the_last_worker_and_names_it():
-    found = rooms(3, 4000)
-    for room in found:
-        room.mine[...] = 0
-        room.mine.view(np.float32)[...] = 1
+    found = segments_of(3, 4000)
+    for rows in found:
+        rows.mine[...] = 0
+        rows.mine.view(np.float32)[...] = 1
     reducers = reducers_in(found)
     early = [reducers[rank].start(found[rank].mine.view(np.float32)) for rank in (0, 2)]
     assert not any(one.advance() for one in early)
@@ -79,13 +79,13 @@ def test_a_sum_waits_for_the_last_worker_and_names_it():
     assert early[0].waits_for() == [1] and not early[0].is_over()
     late.advance()
     assert early[0].is_over() and late.is_over() and late.waits_for() == []
-    assert all((room.mine.view(np.float32) == 3).all() for room in found)
+    assert all((rows.mine.view(np.float32) == 3).all() for rows in found)
 
 
 def test_lanes_do_not_wait_for_each_other():
-    found = rooms(2, 4096, lanes=2)
-    lines = [room.mine.view(np.float32) for room in found]
-    first, second = ([SharedAllReduce(room, lane, None) for room in found] for lane in range(2))
+    found = segments_of(2, 4096, lanes=2)
+    lines = [rows.mine.view(np.float32) for rows in found]
+    first, second = ([SharedAllReduce(rows, lane, None) for rows in found] for lane in range(2))
     waiting = first[0].start(lines[0][:10])
     finish([reducer.start(line[100:]) for reducer, line in zip(second, lines)])
     assert not waiting.is_over()
@@ -95,12 +95,12 @@ def test_what_lies_elsewhere_or_is_of_another_type_is_sent():
     class Messages:
         def start(self, array):
             return "sent"
-    room, _ = rooms(2, 4096)
-    reducer = SharedAllReduce(room, 0, Messages())
+    rows, _ = segments_of(2, 4096)
+    reducer = SharedAllReduce(rows, 0, Messages())
     assert reducer.start(np.zeros(10, np.float32)) == "sent"
-    assert reducer.start(room.mine.view(np.float16)) == "sent"
-    assert reducer.start(room.rows[1].view(np.float32)) == "sent"
-    assert reducer.start(room.mine.view(np.float32)) != "sent"
+    assert reducer.start(rows.mine.view(np.float16)) == "sent"
+    assert reducer.start(rows.rows[1].view(np.float32)) == "sent"
+    assert reducer.start(rows.mine.view(np.float32)) != "sent"
 
 
 def open_files():
@@ -110,7 +110,7 @@ def open_files():
 
 def test_nothing_is_left_open_or_in_a_folder():
     before = os.listdir("/dev/shm")
-    assert None not in rooms(2, 4096)
+    assert None not in segments_of(2, 4096)
     assert open_files() == [] and not [name for name in set(os.listdir("/dev/shm")) - set(before) if "fleet" in name]
 
 
@@ -119,14 +119,14 @@ def test_without_memory_all_use_messages(monkeypatch, call):
     def no_room(*arguments):
         raise OSError(errno.ENOSPC, "no space left")
     monkeypatch.setattr(os, call, no_room)
-    assert rooms(2, 4096) == [None, None]
+    assert segments_of(2, 4096) == [None, None]
     assert open_files() == []
 
 
 def test_where_one_cannot_enter_nobody_does(monkeypatch):
     """As in two containers of one machine: the others do not see the process."""
     monkeypatch.setattr(segments, "_open", lambda *arguments: None)
-    assert rooms(3, 4096) == [None, None, None]
+    assert segments_of(3, 4096) == [None, None, None]
     assert open_files() == []
 
 
@@ -142,18 +142,18 @@ def test_the_memory_of_another_job_is_not_entered():
         os.close(file)
 
 
-def moved_in(change=lambda group: None, wrap=lambda reducer: reducer):
+def chosen(change=lambda group: None, wrap=lambda reducer: reducer):
     made = groups(2)
     for group in made:
         change(group)
-    return on_every(made, lambda group: shared_memory.move_in(
+    return on_every(made, lambda group: shared_memory.shared_reducers(
         [wrap(ExactAllReduce(lane, group.ranks)) for lane in group.lanes], group, 4096, np))
 
 
 def test_workers_of_one_machine_share():
-    for (reducer,), home in moved_in():
+    for (reducer,), memory in chosen():
         assert type(reducer) is SharedAllReduce and type(reducer.messages) is ExactAllReduce
-        assert len(home) == 4096
+        assert len(memory) == 4096
 
 
 @pytest.mark.parametrize("change, wrap", [
@@ -161,22 +161,22 @@ def test_workers_of_one_machine_share():
     (lambda group: setattr(group, "shares_memory", False), lambda reducer: reducer),
     (lambda group: None, HalfAllReduce)])
 def test_others_use_messages(change, wrap):
-    for (reducer,), home in moved_in(change, wrap):
-        assert type(reducer) is not SharedAllReduce and home is None
+    for (reducer,), memory in chosen(change, wrap):
+        assert type(reducer) is not SharedAllReduce and memory is None
 
 
 def test_a_setting_turns_it_off():
     with settings.override(FLEET_MPI_SHARED_MEMORY=False):
-        assert [home for _, home in moved_in()] == [None, None]
+        assert [memory for _, memory in chosen()] == [None, None]
 
 
 @pytest.mark.parametrize("unwilling", (0, 1))
 def test_where_one_does_not_want_to_nobody_does(unwilling):
-    found = on_every(groups(2), lambda group: shared_memory.enter(group, 4096, group.index != unwilling))
+    found = on_every(groups(2), lambda group: shared_memory.attach(group, 4096, group.index != unwilling))
     assert found == [None, None]
     assert open_files() == []
 
 
 def test_other_processors_use_messages(monkeypatch):
     monkeypatch.setattr(segments.platform, "machine", lambda: "aarch64")
-    assert rooms(2, 4096) == [None, None]
+    assert segments_of(2, 4096) == [None, None]
