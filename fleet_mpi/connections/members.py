@@ -33,15 +33,15 @@ def uplink(job: Cluster) -> Uplink:
 def announce() -> None:
     """A server's: let the workers know that it prepares to serve. Idempotent."""
     job = cluster.current()
-    if job.size > 1 and not job.shown:
-        job.shown = attendance.announce(transport(job), job.index, [one.rank for one in job.workers])
+    if job.size > 1 and not job.announcements:
+        job.announcements = attendance.announce(transport(job), job.index, [one.rank for one in job.workers])
 
 
 def leave_at_exit() -> None:
     """Let the others know at exit of a process that has joined a job with servers and took no part. Idempotent."""
     job = cluster.current()
-    if job is not None and job.size > 1 and job.workers and job.servers and not job.is_seen_off:
-        job.is_seen_off = True
+    if job is not None and job.size > 1 and job.workers and job.servers and not job.leaves_at_exit:
+        job.leaves_at_exit = True
         cluster.at_exit(lambda: job.takes_part or _leave(job))
 
 

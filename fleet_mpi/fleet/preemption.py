@@ -130,7 +130,7 @@ class Preemption:
         session = sessions.session_of(global_scope())
         in_step = session is None or session.distribution.mode.in_step
         made = Agreement(self._job.role_comm, lambda rank: str(self._job.workers[rank]), in_step)
-        cluster.at_exit(made.see_off)
+        cluster.at_exit(made.close)
         return made
 
     def _save(self, steps):

@@ -16,7 +16,7 @@ from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 def announce(transport, index, workers):
     """A server's: tell the workers, by their ranks, that server ``index`` has begun; returns the sends."""
-    return [transport.post_send(rank, Channel.PRESENCE, messages.message(Header(Kind.PRESENT, index)))
+    return [transport.post_send(rank, Channel.ANNOUNCEMENT, messages.message(Header(Kind.PRESENT, index)))
             for rank in workers]
 
 
@@ -24,7 +24,7 @@ def await_servers(transport, index, servers, name_of=str):
     """A worker's: wait until the servers, by their ranks, have begun; Stalled names the one that has not."""
     for rank in servers:
         buffer = transport.inbox(HEADER_BYTES)
-        pending = transport.post_receive(rank, Channel.PRESENCE, buffer)
+        pending = transport.post_receive(rank, Channel.ANNOUNCEMENT, buffer)
         try:
             _wait(transport, pending, f"{name_of(rank)} has not begun to serve")
         except Stalled as error:

@@ -15,7 +15,7 @@ class Channel(enum.IntEnum):
     REPLY = 3
     REPLY_BODY = 4
     BETWEEN_SERVERS = 5
-    PRESENCE = 6
+    ANNOUNCEMENT = 6   # a server has begun
     # Among equal workers.
     PART = 11      # of an array, to the rank that sums it
     SUM = 12       # and back

@@ -198,8 +198,8 @@ class Cluster:
         self.workers = _of_role("worker", members)
         self.servers = _of_role("server", members)
         self.progress, self.policy = None, DEFAULT
-        self.takes_part = self.is_seen_off = False
-        self.shown = ()   # sends that show a server's presence
+        self.takes_part = self.leaves_at_exit = False
+        self.announcements = ()   # a server's sends: it has begun
         self.liveness = None  # of the others, where all are workers
         self.comm = world_comm and world_comm.Dup()
         self._groups = {"worker": self.workers, "server": self.servers, "all": self.workers + self.servers}

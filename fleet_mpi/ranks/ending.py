@@ -40,7 +40,7 @@ class _Watch:
         self.agreed = 0
         self.failing = False
         self.before, self.replaced = {}, []
-        self.farewells = []
+        self.exit_callbacks = []
 
 
 _watch = _Watch()
@@ -89,7 +89,7 @@ def release() -> None:
 
 def at_exit(callback: Callable[[], object]) -> None:
     """Call this when the process ends in order, before MPI_Finalize; the last one given comes first."""
-    _watch.farewells.append(callback)
+    _watch.exit_callbacks.append(callback)
     if _watch.abort is None:
         atexit.unregister(_at_end)
         atexit.register(_at_end)
@@ -244,10 +244,10 @@ def _at_end():
     unhandled = getattr(sys, "last_value", None)
     if unhandled is not None and sys.excepthook is not _main_failed and _watch.abort is not None:
         fail(unhandled, lambda: None)  # a hook of the script's own has shown it
-    while _watch.farewells:
-        farewell = _watch.farewells.pop()
+    while _watch.exit_callbacks:
+        callback = _watch.exit_callbacks.pop()
         try:
-            farewell()
+            callback()
         except BaseException as error:
             fail(error, functools.partial(sys.__excepthook__, type(error), error, error.__traceback__))
     report.tell(report.ENDS)

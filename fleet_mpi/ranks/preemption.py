@@ -98,8 +98,8 @@ class Agreement:
             self.has_left = True
             self._tell(_LEFT, 0)
 
-    def see_off(self) -> None:
-        """Leave, and take the others' last words: some MPI libraries complain of messages that nobody has taken.
+    def close(self) -> None:
+        """Leave, and receive the others' last messages: some MPI libraries complain of any that nobody received.
 
         One that does not come soon is not waited for: it may be waiting for this process's goodbye to the servers.
         """

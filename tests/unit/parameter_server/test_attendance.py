@@ -37,7 +37,7 @@ def test_a_server_that_has_not_begun_is_named_by_the_first_worker(monkeypatch, w
 
 def test_noise_is_refused():
     network = Network()
-    network.transport(0).post_send(2, Channel.PRESENCE, np.full(64, 7, np.uint8))
+    network.transport(0).post_send(2, Channel.ANNOUNCEMENT, np.full(64, 7, np.uint8))
     with pytest.raises(PeerLost, match="server 0 sent a damaged header"):
         await_servers(network.transport(2), 0, [0], NAMES)
 

@@ -31,7 +31,7 @@ class Request:
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    """Lists of this test's own, at the middle of a process's life, and no patience."""
+    """Lists of this test's own, at the middle of a process's life, and no wait."""
     monkeypatch.setattr(pending_requests, "_receives", [])
     monkeypatch.setattr(pending_requests, "_others", [])
     monkeypatch.setattr(pending_requests, "_is_late", False)

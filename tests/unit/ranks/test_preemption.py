@@ -51,7 +51,7 @@ def test_one_worker_by_itself_stops_when_asked():
     agreement = Agreement(None)
     assert not agreement.reached(1, False) and agreement.reached(2, True)
     assert agreement.gather(2) == {}
-    agreement.see_off()
+    agreement.close()
 
 
 def train(comm, wishes, steps=400, together=True, pause=lambda rank: 0.0, leaves_after=None):
@@ -63,7 +63,7 @@ def train(comm, wishes, steps=400, together=True, pause=lambda rank: 0.0, leaves
         if agreement.reached(step, step >= wishes.get(comm.rank, steps + 1)):
             stopped = step, agreement.gather(step), sorted(agreement.left)
             break
-    agreement.see_off()
+    agreement.close()
     return stopped
 
 
