@@ -12,7 +12,7 @@ from benchmarks import inputs
 from fleet_mpi import fluid
 from fleet_mpi.collective.buckets import Gradient, fuse
 from fleet_mpi.collective.group import Group
-from fleet_mpi.runtime import collective_sessions as collective_session
+from fleet_mpi.runtime import collective_sessions
 from fleet_mpi.transpile.collective import CollectivePlan
 
 ROUND_S = 0.2
@@ -90,7 +90,7 @@ class Ours:
         os.environ.update(FLEET_MPI_ALLREDUCE=variant, FLEET_MPI_SHARED_MEMORY=shared)
         group = Group.over_mpi(comm.rank, [comm.Dup()], str) if comm.size > 1 else Group(0, [], 1)
         plan = CollectivePlan(comm.size, comm.rank, made, [], fuse(made))
-        self.session = collective_session.connect(plan, fluid.Scope(), group)
+        self.session = collective_sessions.connect(plan, fluid.Scope(), group)
         self.session.install()
         self.names, self.array = [one.name for one in made], self.session.flat.array
         self._check(comm)

@@ -80,7 +80,7 @@ def run(command: Sequence[str], environ: Mapping[str, str], folder: str | None =
 
 
 class Ending(NamedTuple):
-    """How mpirun ended: its code, the signal that ended this process's patience (or None), and what was said.
+    """How mpirun ended: its code, the signal by which this process was asked to end it (or None), and what was said.
 
     ``boxes``: what mpirun itself wrote, which was held back; ``named``: whether a rank that failed was named.
     """

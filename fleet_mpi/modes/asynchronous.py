@@ -64,7 +64,7 @@ class AsyncWorker:
         self.pulls_apart = options.yes_or_no("independent_recv_thread", independent_recv_thread)
         self.sent_before_pull = options.whole("min_send_grad_num_before_recv", min_send_grad_num_before_recv, 0)
         self.most_requests = options.whole("thread_pool_size", thread_pool_size, 1)
-        self.patience = options.whole("send_wait_times", send_wait_times, 0) * WAIT_UNIT
+        self.send_wait_s = options.whole("send_wait_times", send_wait_times, 0) * WAIT_UNIT
         self.sums = options.yes_or_no("is_sgd_optimizer", is_sgd_optimizer)
         self.unsent, self.requests, self.spare = deque(), deque(), []
         self.sent = 0        # batches since parameters were last asked for
@@ -130,7 +130,7 @@ class AsyncWorker:
                 self._ask_for_parameters()
 
     def _is_ready(self, merged):
-        return merged.count >= self.most_merged or self.clock() - merged.last >= self.patience
+        return merged.count >= self.most_merged or self.clock() - merged.last >= self.send_wait_s
 
     def _may_ask(self):
         return len(self.requests) < self.most_requests

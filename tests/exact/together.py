@@ -2,7 +2,7 @@
 
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.runtime import collective_sessions as collective_session
+from fleet_mpi.runtime import collective_sessions
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite
 from fleet_mpi.wire.loopback import Network
 from tests.exact.cells import built, feed_of
@@ -28,7 +28,7 @@ class Together:
         """Be one worker to the end; returns the state."""
         executor = Executor()
         executor.worker = group.index
-        collective_session.connect(self.plan, self.scope, group)
+        collective_sessions.connect(self.plan, self.scope, group)
         executor.run(self.made.startup, scope=self.scope)
         for step in range(self.cell.steps):
             executor.run(self.made.main, feed=feed_of(self.made.main, group.index, step), fetch_list=[self.made.loss],

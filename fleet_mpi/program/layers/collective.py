@@ -1,7 +1,7 @@
 """What workers compute together, for one worker: everything is its own.
 
-Results are copies (``assign``), so that a script may go on using both variables. Several workers have ops of their own
-(``collective_layers.py``).
+Results are copies (``assign``), so that a script may go on using both variables. The ops of several workers are in
+``runtime/ops/combining``.
 """
 
 from fleet_mpi.errors import UsageError

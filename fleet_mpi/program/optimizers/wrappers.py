@@ -1,6 +1,6 @@
 """Optimizers that wrap another one: recomputing the forward pass, merging gradients of several steps, looking ahead.
 
-The averages of parameters (``averages``) can be had from here too; loss scaling is in ``program/amp``.
+The averages of parameters (``averages``) can be had from here too; loss scaling is in ``program/build/amp``.
 """
 
 from fleet_mpi.errors import UsageError

@@ -8,7 +8,7 @@ from fleet_mpi.collective.group import Group
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace, Place
 from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.runtime import collective_sessions as collective_session
+from fleet_mpi.runtime import collective_sessions
 from fleet_mpi.testing import DeviceArray, device
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite
 from tests.exact.cells import CELLS, built, feed_of
@@ -40,7 +40,7 @@ def train(comm, place):
     rewrite(made.main, made.startup, plan)
     scope, executor = Scope(), Executor(place)
     executor.worker = comm.rank
-    session = collective_session.connect(plan, scope, Group.over_mpi(comm.rank, [comm], "worker {}".format))
+    session = collective_sessions.connect(plan, scope, Group.over_mpi(comm.rank, [comm], "worker {}".format))
     executor.run(made.startup, scope=scope)
     for step in range(cell.steps):
         executor.run(made.main, feed=feed_of(made.main, comm.rank, step), fetch_list=[made.loss], scope=scope)

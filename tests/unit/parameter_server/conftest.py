@@ -6,6 +6,6 @@ from fleet_mpi.ranks import waiting
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch):
+def deadline(monkeypatch):
     """Seconds until somebody counts as stalled; a test may set another."""
     monkeypatch.setattr(waiting, "deadline_s", lambda: 10.0)

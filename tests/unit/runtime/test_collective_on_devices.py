@@ -17,7 +17,7 @@ from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace, Place
 from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.runtime import collective_sessions as collective_session
+from fleet_mpi.runtime import collective_sessions
 from fleet_mpi.testing import DeviceArray, device
 from fleet_mpi.transpile.collective import plan_of, rewrite
 from fleet_mpi.wire.loopback import Network
@@ -35,7 +35,7 @@ class StandInPlace(Place):
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch):
+def deadline(monkeypatch):
     """Nobody waits for minutes in a test."""
     monkeypatch.setenv("FLAGS_rpc_deadline", "20000")
 
@@ -53,7 +53,7 @@ class Worker:
         self.state = self.session = None
 
     def train(self, startup_place, place):
-        self.session = collective_session.connect(self.plan, self.scope, self.group)
+        self.session = collective_sessions.connect(self.plan, self.scope, self.group)
         starting, executor = Executor(startup_place), Executor(place)
         starting.worker = executor.worker = self.index
         starting.run(self.made.startup, scope=self.scope)

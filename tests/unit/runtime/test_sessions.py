@@ -23,7 +23,7 @@ DENSE_RULES = [name for name in NAMES if name in RULES]
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch):
+def deadline(monkeypatch):
     """Nobody waits for minutes in a test."""
     monkeypatch.setenv("FLAGS_rpc_deadline", "20000")
 

@@ -19,7 +19,7 @@ class StandInPlace(Place):
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch):
+def deadline(monkeypatch):
     """Nobody waits for minutes in a test."""
     monkeypatch.setenv("FLAGS_rpc_deadline", "20000")
 
