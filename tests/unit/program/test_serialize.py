@@ -54,7 +54,8 @@ def test_a_training_program_gives_equal_bits_in_another_process(tmp_path):
     main, startup = default_main_program(), default_startup_program()
     (tmp_path / "main").write_bytes(program_to_bytes(main, {"cost": cost}))
     (tmp_path / "startup").write_bytes(startup.serialize_to_string())
-    script = ("import pathlib, sys; from tests.unit.program.test_serialize import *; folder = pathlib.Path(sys.argv[1])\n"
+    script = ("import pathlib, sys; from tests.unit.program.test_serialize import *\n"
+              "folder = pathlib.Path(sys.argv[1])\n"
               "main, extra = parse((folder / 'main').read_bytes())\n"
               "startup = Program.parse_from_string((folder / 'startup').read_bytes())\n"
               "print(trained(main, startup, extra['cost']))")
