@@ -10,8 +10,8 @@ from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid import core
 from fleet_mpi.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace
 from fleet_mpi.fluid.framework import Program, get_flags, is_compiled_with_cuda, set_flags
-from fleet_mpi.paddle import (common_ops_import, compat, dataset, distributed, distribution, io, metric, nn, optimizer,
-                              reader, regularizer, static, tensor, utils, v2, vision)
+from fleet_mpi.paddle import (common_ops_import, compat, dataset, distributed, io, metric, optimizer, reader,
+                              regularizer, static, tensor, utils)
 from fleet_mpi.paddle.modes import (Tensor, disable_static, enable_static, get_default_dtype, get_device,
                                     in_dynamic_mode, seed, set_default_dtype, set_device)
 from fleet_mpi.paddle.param_attr import ParamAttr
@@ -61,7 +61,7 @@ _OF_1X = {
     **dict.fromkeys(("mul", "sums"), "fleet_mpi.program.layers.math"),
     **dict.fromkeys(("has_inf", "has_nan"), "fleet_mpi.program.layers.comparison")}
 
-# Not imported with the rest: few scripts use them.
+# Not imported with the rest: many scripts use none of them.
 __getattr__ = _missing_name("paddle", globals(), {
     "no_grad": "fleet_mpi.fluid.dygraph:no_grad", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace",
     "paddle": "fleet_mpi.paddle",
@@ -69,7 +69,8 @@ __getattr__ = _missing_name("paddle", globals(), {
     "get_cudnn_version": "fleet_mpi.paddle.modes", "set_printoptions": "fleet_mpi.paddle.modes",
     "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_OF_1X,
     **{name: f"fleet_mpi.paddle.{name}" for name in (
-        "device", "framework", "hapi", "incubate", "jit", "sysconfig", "text", "version")},
+        "device", "distribution", "framework", "hapi", "incubate", "jit", "nn", "sysconfig", "text", "v2", "version",
+        "vision")},
     "Model": "fleet_mpi.hapi.model", "summary": "fleet_mpi.hapi.model_summary:summary",
     "callbacks": "fleet_mpi.paddle.hapi.callbacks",
     **{name: f"fleet_mpi.fluid.refused_modules:{name}" for name in (

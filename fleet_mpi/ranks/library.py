@@ -6,16 +6,16 @@ what lies beside the interpreter and what launchers tell by variables; where eit
 
 import os
 import sys
-from pathlib import Path
 
 from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem
 
 OPEN_MPI, MPICH = "Open MPI", "MPICH"
+_BIN = os.path.dirname(sys.executable)
 FILES = {"libmpi.so.40": OPEN_MPI, "libmpi.so.12": MPICH}
 
 
-def beside(folder: str | Path | None = None) -> str | None:
+def beside(folder: str | os.PathLike[str] | None = None) -> str | None:
     """The family of the library in ``folder`` (beside this interpreter), which mpi4py takes first; None if there is
     none.
 
@@ -24,8 +24,8 @@ def beside(folder: str | Path | None = None) -> str | None:
     chosen = os.environ.get("MPI4PY_LIBMPI")
     if chosen is not None:
         return next((family for name, family in FILES.items() if name in chosen), None)
-    folder = Path(folder or Path(sys.executable).parent.parent / "lib")
-    return next((family for name, family in FILES.items() if (folder / name).exists()), None)
+    folder = folder or os.path.join(os.path.dirname(_BIN), "lib")
+    return next((family for name, family in FILES.items() if os.path.exists(os.path.join(folder, name))), None)
 
 
 def refuse_foreign_launcher(own: str | None = None) -> None:
@@ -42,7 +42,7 @@ def refuse_foreign_launcher(own: str | None = None) -> None:
 def _refusal(variable, launcher, own, plugin):
     by_srun = settings.get("SLURM_STEP_NUM_TASKS") > 0 and settings.get("OMPI_COMM_WORLD_SIZE") == 0
     started, cure = (("srun", f"give srun --mpi={plugin}") if by_srun else
-                     (f"the mpirun of {launcher}", f"use {Path(sys.executable).parent / 'mpirun'}, or fleetrun"))
+                     (f"the mpirun of {launcher}", f"use {os.path.join(_BIN, 'mpirun')}, or fleetrun"))
     error = EnvironmentProblem(f"{started} started this process ({variable} is set), but this Python loads {own}: they "
                                f"do not belong together, and the ranks would not find each other; {cure}")
     error.reported_by_peer = max(settings.get("PMIX_RANK"), settings.get("PMI_RANK")) > 0

@@ -8,7 +8,6 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from fleet_mpi.checkpoint.folders import storage
@@ -63,8 +62,8 @@ def _versions(folder):
     """Those of a folder, by step."""
     if not os.path.isdir(folder):
         return []
-    named = [(_NAME.fullmatch(path.name), path) for path in Path(folder).iterdir()]
-    return sorted(Version(int(match[1]), str(path)) for match, path in named if match and path.is_dir())
+    named = [(_NAME.fullmatch(name), os.path.join(folder, name)) for name in os.listdir(folder)]
+    return sorted(Version(int(match[1]), path) for match, path in named if match and os.path.isdir(path))
 
 
 def _tidy(folder, keep):
@@ -72,6 +71,6 @@ def _tidy(folder, keep):
     for old in _versions(folder)[:-keep]:
         # Half of a version must not look like one.
         os.rename(old.path, os.path.join(folder, f".step-{old.step}.{secrets.token_hex(8)}.part"))
-    for path in Path(folder).iterdir():
-        if _UNFINISHED.fullmatch(path.name):
-            shutil.rmtree(path, ignore_errors=True)
+    for name in os.listdir(folder):
+        if _UNFINISHED.fullmatch(name):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)

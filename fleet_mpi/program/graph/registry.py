@@ -31,9 +31,9 @@ GRAD = "@GRAD"
 # Attribute of a gradient op: the forward op's variables by slot, known for their shapes.
 FORWARD = "forward_vars"
 _OPS = {}
-# Where ops are: each module enters its own. Imported in this order until an op is known: the later ones have those that
-# meet other ranks, or files.
-_HOMES = ("fleet_mpi.program.ops", "fleet_mpi.runtime.ops", "fleet_mpi.checkpoint.models.load_op")
+# Where ops are: families that say which ops they have, and modules that meet other ranks, or files.
+_FAMILIES = "fleet_mpi.program.ops"
+_OTHERS = ("fleet_mpi.runtime.ops", "fleet_mpi.checkpoint.models.load_op")
 
 
 class Definition:
@@ -102,21 +102,23 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", given="", **tr
 def find(type):
     """The definition of an op type."""
     if not is_known(type):
-        raise ProgramError(f"no op is called {type!r}; {nearest(type, _OPS)}")
+        raise ProgramError(f"no op is called {type!r}; {nearest(type, all_types())}")
     return _OPS[type]
 
 
 def is_known(type):
-    """Whether there is an op of this type."""
-    for home in _HOMES:
-        if type not in _OPS:
+    """Whether there is an op of this type; its family is imported."""
+    if type not in _OPS:
+        family_of = importlib.import_module(_FAMILIES).FAMILY_OF
+        family = family_of.get(type) or family_of.get(type.removesuffix("_grad"))
+        for home in (f"{_FAMILIES}.{family}",) if family else _OTHERS:
             importlib.import_module(home)
     return type in _OPS
 
 
 def all_types():
     """Every op type, gradients included."""
-    for home in _HOMES:
+    for home in (*(f"{_FAMILIES}.{family}" for family in importlib.import_module(_FAMILIES).FAMILIES), *_OTHERS):
         importlib.import_module(home)
     return sorted(_OPS)
 

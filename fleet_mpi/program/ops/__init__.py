@@ -1,4 +1,4 @@
-"""The ops, by family; importing this package enters all of them in the op table.
+"""The ops, by family; a family is imported when one of its ops is first asked for (``graph/registry``).
 
 Arithmetic:
 
@@ -107,8 +107,102 @@ Metrics:
     sequence_metric         edit distance, chunks
 """
 
-import importlib
-import pkgutil
-
-for _family in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_family.name}")
+# The op types that each family enters, gradients apart.
+FAMILIES = {
+    "activation": (
+        "relu sigmoid logsigmoid tanh tanh_shrink exp log log2 log10 log1p sqrt rsqrt square reciprocal abs sign "
+        "floor ceil round sin cos tan asin acos atan sinh cosh erf softsign relu6 brelu leaky_relu elu selu "
+        "hard_sigmoid stanh softshrink hard_shrink thresholded_relu soft_relu swish silu softplus mish hard_swish "
+        "gelu pow prelu"),
+    "array_joining": "tensor_array_to_tensor tensor_array_to_tensor_grad gather_tree",
+    "averaging": "ema_decay ema_update ema_value average_accumulates average_value",
+    "batch_parts": "shuffle_batch partial_concat partial_sum",
+    "beam_search": "beam_search beam_search_decode",
+    "borders": "pad3d",
+    "class_centers": "center_loss",
+    "click": "data_norm cvm filter_by_instag hash",
+    "clipping": "merge_selected_rows squared_l2_norm global_norm_scale multiply_by_scale clip_by_norm clip_rows",
+    "combining": "sum assign concat split stack unstack",
+    "comparison": (
+        "less_than less_equal greater_than greater_equal equal not_equal logical_and logical_or logical_xor "
+        "isnan_v2 isinf_v2 isfinite_v2 logical_not isnan isinf isfinite equal_all is_empty allclose"),
+    "control_flow": "conditional_block while assert",
+    "convolution": "conv2d depthwise_conv2d conv3d conv2d_transpose depthwise_conv2d_transpose conv3d_transpose",
+    "crf": "linear_chain_crf crf_decoding",
+    "ctc": "warpctc ctc_align",
+    "cubic_resizing": "bicubic_interp",
+    "deformable": "deformable_conv deformable_conv_v1",
+    "diagonals": "trace diag_embed diag_v2",
+    "difference_loss": "huber_loss smooth_l1_loss rank_loss margin_rank_loss kldiv_loss label_smooth bpr_loss",
+    "drawing": (
+        "uniform_random uniform_random_batch_size_like gaussian_random gaussian_random_batch_size_like "
+        "truncated_gaussian_random randint bernoulli randperm"),
+    "dropout": "dropout alpha_dropout",
+    "elementwise": (
+        "elementwise_add elementwise_sub elementwise_mul elementwise_div elementwise_max elementwise_min "
+        "elementwise_pow elementwise_mod elementwise_floordiv"),
+    "embedding": "lookup_table lookup_table_v2",
+    "feed_fetch": "feed fetch",
+    "filling": (
+        "fill_constant fill_constant_batch_size_like fill_any_like fill_zeros_like assign_value shape size range "
+        "linspace eye diag"),
+    "fused": "fused_elemwise_activation",
+    "group_normalization": "group_norm instance_norm lrn spectral_norm",
+    "gru": "gru gru_unit",
+    "hierarchical_sigmoid": "hierarchical_sigmoid",
+    "histogram": "histogram",
+    "host_calls": "print py_func",
+    "indexing": (
+        "slice strided_slice gather gather_nd scatter one_hot one_hot_v2 shard_index where where_index unique"),
+    "likelihood_loss": "nll_loss",
+    "linear_algebra": "inverse cholesky kron cross",
+    "lod_rank": (
+        "lod_rank_table max_sequence_len lod_tensor_to_array lod_tensor_to_array_grad array_to_lod_tensor "
+        "array_to_lod_tensor_grad shrink_rnn_memory shrink_rnn_memory_grad reorder_lod_tensor_by_rank "
+        "reorder_lod_tensor_by_rank_grad"),
+    "loss": "cross_entropy2 cross_entropy log_loss sigmoid_cross_entropy_with_logits teacher_student_sigmoid_loss",
+    "loss_scaling": "check_finite_and_unscale update_loss_scaling",
+    "lstm": "lstm lstm_unit",
+    "manipulation": (
+        "reshape reshape2 squeeze squeeze2 unsqueeze unsqueeze2 flatten flatten2 flatten_contiguous_range transpose "
+        "transpose2 reverse flip roll"),
+    "matrix": "mul matmul matmul_v2 bmm dot",
+    "metric": "accuracy auc mean_iou",
+    "nce": "nce",
+    "nested_gradients": "conditional_block_grad while_grad",
+    "normalization": "batch_norm fused_batch_norm_act layer_norm",
+    "optimize": (
+        "sgd momentum lars_momentum adagrad decayed_adagrad adam adamw adamax adadelta rmsprop ftrl lamb dpsgd "
+        "dgc_momentum"),
+    "patches": "unfold im2sequence",
+    "pooling": "pool2d pool3d",
+    "positions": (
+        "scatter_nd_add index_sample masked_select unique_sorted unique_with_counts multinomial "
+        "get_tensor_from_selected_rows similarity_focus"),
+    "projected_lstm": "lstmp",
+    "rearranging": (
+        "shuffle_channel space_to_depth pixel_shuffle temporal_shift maxout multiplex pad_constant_like crop "
+        "crop_tensor random_crop tril_triu meshgrid"),
+    "recurrence": "recurrent recurrent_grad",
+    "reduction": "mean reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_all reduce_any",
+    "row_conv": "row_conv",
+    "sampled_logits": "sample_logits sampling_id",
+    "sampling_grids": "affine_grid grid_sampler linear_interp bilinear_interp trilinear_interp nearest_interp",
+    "scaling": "scale increment cast clip norm p_norm cumsum minus cos_sim",
+    "schedules": "fused_schedule",
+    "sequence": "sequence_pool sequence_softmax",
+    "sequence_conv": "sequence_conv",
+    "sequence_ids": "sequence_enumerate sequence_erase sequence_scatter",
+    "sequence_metric": "edit_distance chunk_eval",
+    "sequence_rows": "sequence_expand sequence_expand_as sequence_concat sequence_reverse sequence_slice",
+    "sequence_shape": "sequence_pad sequence_unpad sequence_mask sequence_reshape lod_reset",
+    "softmax": "softmax log_softmax softmax_with_cross_entropy",
+    "sorting": "arg_max arg_min argsort top_k top_k_v2 median",
+    "sparse_table": "sparse_table_lookup",
+    "splitting": "split_lod_tensor split_lod_tensor_grad merge_lod_tensor merge_lod_tensor_grad",
+    "stretching": "expand tile expand_v2 expand_as expand_as_v2 pad pad2d",
+    "tensor_array": (
+        "empty_array write_to_array write_to_array_grad read_from_array read_from_array_grad lod_array_length"),
+    "tensor_products": "bilinear_tensor_product einsum add_position_encoding",
+}
+FAMILY_OF = {type: family for family, types in FAMILIES.items() for type in types.split()}
