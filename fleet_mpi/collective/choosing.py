@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi import notices, settings
 from fleet_mpi.collective.by_node import ByNodeAllReduce, nodes_of
@@ -13,7 +13,7 @@ from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
     from typing import Any
 
@@ -51,39 +51,52 @@ def choose(plan: Any, group: Group, xp: ModuleType) -> Sequence[Reducer]:
     chosen = settings.get("FLEET_MPI_ALLREDUCE") or ("exact" if group.size <= EXACT_UP_TO else "fast")
     if plan.options.half:
         chosen = _for_half(chosen, group)
-    nodes = _nodes(plan.options, group, chosen)
-    made: Sequence[Reducer]
-    if chosen == "exact":
-        made = [ByNodeAllReduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
-    elif chosen == "fast":
-        made = group.library_reducers()
-    elif chosen == "nccl":
-        made = []
-    else:
-        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={chosen}: expected exact, fast or nccl")
-    made = reducers_for(xp, chosen, made, group)
+    if chosen not in REDUCERS:
+        *others, last = REDUCERS
+        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={chosen}: expected {', '.join(others)} or {last}")
+    nodes = _nodes(plan.options, group, REDUCERS[chosen])
+    made = reducers_for(xp, chosen, REDUCERS[chosen].make(group, nodes), group)
     if group.index == 0:
         count = len(plan.gradients)
         notices.log().info("all-reduce: %s, %d workers. Find all_reduce operators: %d. To make the speed faster, some "
                            "all_reduce ops are fused during training, after fusion, the number of all_reduce ops is "
                            "%d.",
-                           _order(chosen, nodes), group.size, count, len(plan.buckets))
+                           f"{chosen} ({_order(REDUCERS[chosen], nodes)})", group.size, count, len(plan.buckets))
     return [HalfAllReduce(one) for one in made] if plan.options.half else made
 
 
-def _order(chosen: str, nodes: list[list[int]] | None) -> str:
-    if chosen != "exact":
-        return "fast (in the library's order)" if chosen == "fast" else "nccl (in NCCL's order)"
-    return f"exact (within {len(nodes)} nodes, then between them)" if nodes else "exact (in rank order)"
+def _exact(group: Group, nodes: list[list[int]] | None) -> Sequence[Reducer]:
+    return [ByNodeAllReduce(lane, nodes) if nodes else ExactAllReduce(lane, group.ranks) for lane in group.lanes]
 
 
-def _nodes(options: Any, group: Group, chosen: str) -> list[list[int]] | None:
+class Way(NamedTuple):
+    """One way to sum over workers."""
+
+    # Called with a group and the workers of each node (None: whatever the node): the reducers for arrays on the host.
+    make: Callable[[Group, list[list[int]] | None], Sequence[Reducer]]
+    order: str                 # in which it adds, said at start
+    by_node: bool = False      # whether it can add within nodes first
+
+
+# What FLEET_MPI_ALLREDUCE may say. NCCL sums on devices only: ``device_reducers`` has its reducers.
+REDUCERS = {
+    "exact": Way(_exact, "in rank order", by_node=True),
+    "fast": Way(lambda group, nodes: group.library_reducers(), "in the library's order"),
+    "nccl": Way(lambda group, nodes: [], "in NCCL's order"),
+}
+
+
+def _order(way: Way, nodes: list[list[int]] | None) -> str:
+    return f"within {len(nodes)} nodes, then between them" if nodes else way.order
+
+
+def _nodes(options: Any, group: Group, way: Way) -> list[list[int]] | None:
     """The workers of each node, where sums are made by node; None where they are not, said why at start."""
     if not options.by_node:
         return None
     nodes = nodes_of(group.hosts, options.node_ranks)
     why = "all workers are on one node" if len(nodes) == 1 else "the MPI library arranges its sums itself"
-    if len(nodes) > 1 and chosen == "exact":
+    if len(nodes) > 1 and way.by_node:
         return nodes
     if group.index == 0:
         notices.log().info("hierarchical all-reduce is off: %s", why)

@@ -5,7 +5,6 @@ sum begins as soon as its last gradient is ``ready``; ``wait`` ends the step.
 """
 
 import secrets
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from fleet_mpi.collective import choosing, shared_memory
 from fleet_mpi.collective.buckets import Bucket, FlatGradients, Gradient, size_of
 from fleet_mpi.collective.choosing import Options
 from fleet_mpi.collective.group import Group
-from fleet_mpi.collective.reducer import Reducer
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import agreement
 from fleet_mpi.ranks import cluster, meeting
@@ -39,11 +37,10 @@ class EqualTerms(NamedTuple):
 
 
 class EqualConnection:
-    """One worker's part in the sums of some gradients. ``make_reducers(xp)``: what sums the arrays of a module."""
+    """One worker's part in the sums of some gradients."""
 
-    def __init__(self, terms: EqualTerms, group: Group, make_reducers: Callable[[Any], list[Reducer]] | None = None):
+    def __init__(self, terms: EqualTerms, group: Group):
         self.terms, self.group, self.cluster = terms, group, cluster.current()
-        self.make_reducers = make_reducers or (lambda xp: choosing.choose(terms, group, xp))
         self.bucket_of = {name: number for number, one in enumerate(terms.buckets) for name in one.names}
         self.xp: Any = None
         self.flat: Any = None  # FlatGradients, once it is known where gradients lie
@@ -68,7 +65,8 @@ class EqualConnection:
         if self.xp is xp:
             return False
         self.xp, size = xp, size_of(self.terms.buckets)
-        self.reducers, memory = shared_memory.shared_reducers(self.make_reducers(xp), self.group, size, xp)
+        self.reducers, memory = shared_memory.shared_reducers(choosing.choose(self.terms, self.group, xp), self.group,
+                                                               size, xp)
         self.flat = FlatGradients(self.terms.gradients, self.terms.buckets, xp, memory)
         return True
 

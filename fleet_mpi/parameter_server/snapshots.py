@@ -101,9 +101,7 @@ class Snapshots:
     def _begun_for_good(self):
         """Per worker the last push that will be applied whatever comes: where a round waits for all workers, one that
         waits for the rest may still wait for the worker that saves."""
-        if getattr(self.server.mode, "applies_alone", True):
-            return list(self.begun)
-        return list(self.server.applied)
+        return list(self.begun if self.server.mode.applies_alone else self.server.applied)
 
     def _counts_in(self, inbox, header):
         inline = inbox.inline(header)

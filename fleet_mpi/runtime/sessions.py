@@ -56,8 +56,6 @@ def terms_of(distribution: Distribution) -> Terms:
 class WorkerSession:
     """One worker's connection, in one scope."""
 
-    begin_run = None  # nothing is to be done before a run
-
     def __init__(self, distribution: Distribution, scope: Scope, uplink: Uplink | None = None):
         self.distribution, self.scope = distribution, scope
         self.connection = WorkerConnection(terms_of(distribution), uplink, partial(_embedded, distribution))

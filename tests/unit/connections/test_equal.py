@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from fleet_mpi import settings
 from fleet_mpi.arrays import Rows
+from fleet_mpi.collective import choosing
 from fleet_mpi.collective.buckets import Gradient, fuse
 from fleet_mpi.collective.choosing import Options
 from fleet_mpi.connections.equal import EqualConnection, EqualTerms
-from fleet_mpi.errors import UsageError
+from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.wire.loopback import Network
 from tests.exact.threads_as_workers import as_workers
 
@@ -28,9 +30,9 @@ def summed(step, shape, workers=3):
     return total
 
 
-def connected(group, **given):
+def connected(group):
     """A connection whose gradients lie on the host."""
-    connection = EqualConnection(TERMS, group, **given)
+    connection = EqualConnection(TERMS, group)
     assert connection.move_to(np) and not connection.move_to(np)
     return connection
 
@@ -83,7 +85,7 @@ def test_a_step_that_was_left_in_the_middle_is_not_gone_on_with():
 
 
 class Doubling:
-    """A reducer of one's own: alone in the world, it takes itself for two."""
+    """A reducer of one's own: every worker takes itself for two."""
 
     def start(self, array):
         """Over at once."""
@@ -103,7 +105,19 @@ class Doubling:
         return []
 
 
-def test_a_reducer_is_one_class_and_one_line():
-    connection = connected(as_workers(1, [Network()], lambda group: group)[0], make_reducers=lambda xp: [Doubling()])
-    found = step_of(connection, 0)
-    assert all(np.array_equal(found[one.name], made_by(0, 0, one.shape) * 2) for one in GRADIENTS)
+def test_a_reducer_is_one_class_and_one_line_of_the_table(monkeypatch):
+    monkeypatch.setitem(choosing.REDUCERS, "doubling", choosing.Way(lambda group, nodes: [Doubling()], "in no order"))
+
+    def work(group):
+        return step_of(connected(group), 0)
+    with settings.override(FLEET_MPI_ALLREDUCE="doubling"):
+        for worker, found in enumerate(as_workers(3, [Network()], work)):
+            assert all(np.array_equal(found[one.name], made_by(worker, 0, one.shape) * 2) for one in GRADIENTS)
+
+
+def test_a_way_to_sum_that_is_not_there_is_refused_with_those_that_are():
+    def work(group):
+        with pytest.raises(EnvironmentProblem, match="^FLEET_MPI_ALLREDUCE=quick: expected exact, fast or nccl$"):
+            connected(group)
+    with settings.override(FLEET_MPI_ALLREDUCE="quick"):
+        as_workers(3, [Network()], work)

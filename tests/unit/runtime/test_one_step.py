@@ -1,4 +1,4 @@
-"""How many of our files one training step leads through, and that docs/one_step.rst names exactly these.
+"""How many of our files one training step leads through, and that docs/one_step.rst names exactly these, in order.
 
 Counted with ``sys.setprofile`` over loopback: a file counts if one of its functions is called in a step, after three
 steps have made plans and buffers. Left out is arithmetic (``ARITHMETIC``): what a step computes depends on the model.
@@ -37,10 +37,10 @@ FEEDS = {"x": np.ones((4, 13), "float32"), "y": np.ones((4, 1), "float32"), "ids
 
 
 class Counted:
-    """The files of ours in which functions were called, by the path within the package."""
+    """The files in which functions were called, in the order in which they were first entered."""
 
     def __init__(self):
-        self.files = set()
+        self.files = {}
 
     def __enter__(self):
         sys.setprofile(self._called)
@@ -51,12 +51,12 @@ class Counted:
 
     def _called(self, frame, event, arg):
         if event == "call":
-            self.files.add(frame.f_code.co_filename)
+            self.files[frame.f_code.co_filename] = True
 
     def found(self):
-        """Without arithmetic."""
-        ours = {Path(one).relative_to(PACKAGE).as_posix() for one in self.files if one.startswith(f"{PACKAGE}/")}
-        return {one for one in ours if not one.startswith(ARITHMETIC)}
+        """Ours, by the path within the package, without arithmetic."""
+        ours = [Path(one).relative_to(PACKAGE).as_posix() for one in self.files if one.startswith(f"{PACKAGE}/")]
+        return [one for one in ours if not one.startswith(ARITHMETIC)]
 
 
 def dense():
@@ -129,7 +129,7 @@ def step_of_equals():
             step()
         return counted.found()
     first, second = as_workers(2, [Network()], work)
-    return first | second
+    return list(dict.fromkeys(first + second))
 
 
 def _telling(post_receive, event):
@@ -145,11 +145,11 @@ STEPS = {"sync": lambda: step_with_servers(dense), "rows": lambda: step_with_ser
 
 
 def walk(kind):
-    """The files that a section of the walk names: its first line has the kind's name."""
+    """The files that a section of the walk names, in its order: its first line has the kind's name."""
     sections = re.split(r"^\S.*\n-+\n", WALK.read_text(), flags=re.MULTILINE)[1:]
     titles = re.findall(r"^(\S.*)\n-+\n", WALK.read_text(), flags=re.MULTILINE)
     text = next(section for title, section in zip(titles, sections) if kind in title.lower())
-    return set(re.findall(r"^\d+\. ``([a-z_0-9/]+\.py)``", text, flags=re.MULTILINE))
+    return re.findall(r"^\d+\. ``([a-z_0-9/]+\.py)``", text, flags=re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)
@@ -161,5 +161,5 @@ def no_wait_is_long(monkeypatch):
 @pytest.mark.parametrize("kind", MOST)
 def test_a_step_leads_through_few_files_which_the_walk_names(kind):
     found = STEPS[kind]()
-    assert len(found) <= MOST[kind], "\n".join(sorted(found))
+    assert len(found) <= MOST[kind], "\n".join(found)
     assert found == walk(kind)
