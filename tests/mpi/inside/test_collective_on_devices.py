@@ -6,20 +6,14 @@ import pytest
 from fleet_mpi import settings
 from fleet_mpi.collective.group import Group
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.engine.places import CPUPlace, Place
+from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import collective_sessions
-from fleet_mpi.testing import DeviceArray, device
+from fleet_mpi.testing import DeviceArray
 from fleet_mpi.transpile.collective import Options, plan_of, rewrite
 from tests.exact.cells import CELLS, built, feed_of
 from tests.unit.program.building import from_scratch
-
-
-class StandInPlace(Place):
-    """A place with the stand-in for a GPU."""
-
-    def array_module(self):
-        return device
+from tests.unit.program.ops.checking import StandInPlace
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A transport and a mode of one's own are one file and one line each; jobs over them train."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -17,19 +15,8 @@ from tests.unit.wire import transport_checks
 
 @pytest.mark.parametrize("check", transport_checks.CHECKS, ids=lambda check: check.__name__)
 def test_a_transport_of_ones_own_does_what_every_transport_does(check):
-    holes, raised = Pigeonholes(), []
-
-    def rank(me):
-        try:
-            check(ToyTransport(holes, 10 + me), me, 11 - me)
-        except BaseException as error:
-            raised.append(error)
-    threads = [threading.Thread(target=rank, args=(me,)) for me in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not raised
+    holes = Pigeonholes()
+    transport_checks.as_two_ranks(check, lambda rank: ToyTransport(holes, rank))
 
 
 def test_a_job_trains_over_a_transport_of_ones_own():

@@ -7,7 +7,6 @@ from fleet_mpi.program.build.backward import append_backward
 from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.engine import plan
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.engine.places import Place
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.activation import tanh
 from fleet_mpi.program.layers.comparison import less_than, logical_not
@@ -19,19 +18,12 @@ from fleet_mpi.program.layers.math import increment, matmul, scale
 from fleet_mpi.program.layers.reduction import mean, reduce_sum
 from fleet_mpi.program.layers.tensor import assign, fill_constant, uniform_random
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array
-from fleet_mpi.testing import device
 from tests.unit.program.building import from_scratch
 from tests.unit.program.differences import check_gradients, gradients_of
+from tests.unit.program.ops.checking import StandInPlace
 
 X = np.random.default_rng(3).normal(size=(2, 3))
 W = np.random.default_rng(4).normal(size=(3, 3))
-
-
-class StandInPlace(Place):
-    """Device arrays that refuse to be mixed with the host's."""
-
-    def array_module(self):
-        return device
 
 
 def fed(name, shape):

@@ -15,7 +15,7 @@ from fleet_mpi.collective.group import Group
 from fleet_mpi.collective.staging import StagedAllReduce
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.program.engine.executor import Executor
-from fleet_mpi.program.engine.places import CPUPlace, Place
+from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import collective_sessions
 from fleet_mpi.testing import DeviceArray, device
@@ -23,21 +23,9 @@ from fleet_mpi.transpile.collective import plan_of, rewrite
 from fleet_mpi.wire.loopback import Network
 from tests.exact.cells import CELLS, built, feed_of
 from tests.unit.program.building import from_scratch
+from tests.unit.program.ops.checking import StandInPlace
 
 SMALL = 0.001  # MB: several buckets even for small models
-
-
-class StandInPlace(Place):
-    """A place with the stand-in for a GPU."""
-
-    def array_module(self):
-        return device
-
-
-@pytest.fixture(autouse=True)
-def deadline(monkeypatch):
-    """Nobody waits for minutes in a test."""
-    monkeypatch.setenv("FLAGS_rpc_deadline", "20000")
 
 
 class Worker:

@@ -22,12 +22,6 @@ NAMES = list(CELLS)
 DENSE_RULES = [name for name in NAMES if name in RULES]
 
 
-@pytest.fixture(autouse=True)
-def deadline(monkeypatch):
-    """Nobody waits for minutes in a test."""
-    monkeypatch.setenv("FLAGS_rpc_deadline", "20000")
-
-
 def assert_exact(name, one_process, layout):
     """Train the cell in this layout and compare the bits."""
     state, _ = over_loopback(CELLS[name], layout)

@@ -8,24 +8,11 @@ import pytest
 
 from fleet_mpi import fluid
 from fleet_mpi.program.engine import places
-from fleet_mpi.program.engine.places import Place
 from fleet_mpi.testing import DeviceArray, device
 from tests.exact import cells
 from tests.exact.cells import CELLS, Cell, Layout
 from tests.exact.spread import over_loopback
-
-
-class StandInPlace(Place):
-    """A place with the stand-in for a GPU."""
-
-    def array_module(self):
-        return device
-
-
-@pytest.fixture(autouse=True)
-def deadline(monkeypatch):
-    """Nobody waits for minutes in a test."""
-    monkeypatch.setenv("FLAGS_rpc_deadline", "20000")
+from tests.unit.program.ops.checking import StandInPlace
 
 
 def on_devices(monkeypatch, cell, layout):

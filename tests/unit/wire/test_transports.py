@@ -1,7 +1,5 @@
 """Every transport passes the same checks: here loopback, over MPI in tests/mpi/inside/test_transports.py."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -10,27 +8,9 @@ from tests.unit.wire import transport_checks
 from tests.unit.wire.transport_checks import message
 
 
-def both(check):
-    """Run a check as two ranks; raise what either raised."""
-    network, raised = Network(), []
-
-    def rank(me):
-        try:
-            check(network.transport(10 + me), me, 11 - me)
-        except BaseException as error:
-            raised.append(error)
-    threads = [threading.Thread(target=rank, args=(me,)) for me in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if raised:
-        raise raised[0]
-
-
 @pytest.mark.parametrize("check", transport_checks.CHECKS, ids=lambda check: check.__name__)
 def test_loopback(check):
-    both(check)
+    transport_checks.as_two_ranks(check, Network().transport)
 
 
 def test_a_sender_may_change_its_array_at_once():

@@ -3,6 +3,8 @@
 ``me`` is 0 or 1, ``other`` the peer's rank in the transport.
 """
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,24 @@ from fleet_mpi.ranks.waiting import wait_until
 from fleet_mpi.wire import protocol
 
 ONE, TWO, BACK = 1, 2, 3   # channels
+
+
+def as_two_ranks(check, transport_of):
+    """Run a check as ranks 10 and 11, which are threads, over ``transport_of(rank)``; raise what either raised."""
+    raised = []
+
+    def rank(me):
+        try:
+            check(transport_of(10 + me), me, 11 - me)
+        except BaseException as error:
+            raised.append(error)
+    threads = [threading.Thread(target=rank, args=(me,)) for me in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]
 
 
 def message(length, seed):

@@ -4,24 +4,11 @@ import numpy as np
 import pytest
 
 from fleet_mpi.program.engine import places
-from fleet_mpi.program.engine.places import Place
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
-from fleet_mpi.testing import DeviceArray, device
+from fleet_mpi.testing import DeviceArray
 from tests.exact.collective_networks import batches, line, normed, wide
 from tests.exact.collective_workers import build, strategy, train
-
-
-class StandInPlace(Place):
-    """A place with the stand-in for a GPU."""
-
-    def array_module(self):
-        return device
-
-
-@pytest.fixture(autouse=True)
-def deadline(monkeypatch):
-    """Nobody waits for minutes in a test."""
-    monkeypatch.setenv("FLAGS_rpc_deadline", "20000")
+from tests.unit.program.ops.checking import StandInPlace
 
 
 def momentum():
