@@ -1,4 +1,4 @@
-"""Ops of program/ops/clipping.py; rows are tested in tests/unit/program/test_clip.py."""
+"""Ops of program/ops/clipping.py; rows are tested in tests/unit/program/build/test_clip.py."""
 
 import numpy as np
 import pytest

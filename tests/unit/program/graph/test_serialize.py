@@ -54,12 +54,12 @@ def test_a_training_program_gives_equal_bits_in_another_process(tmp_path):
     main, startup = default_main_program(), default_startup_program()
     (tmp_path / "main").write_bytes(program_to_bytes(main, {"cost": cost}))
     (tmp_path / "startup").write_bytes(startup.serialize_to_string())
-    script = ("import pathlib, sys; from tests.unit.program.test_serialize import *\n"
+    script = ("import pathlib, sys; from tests.unit.program.graph.test_serialize import *\n"
               "folder = pathlib.Path(sys.argv[1])\n"
               "main, extra = parse((folder / 'main').read_bytes())\n"
               "startup = Program.parse_from_string((folder / 'startup').read_bytes())\n"
               "print(trained(main, startup, extra['cost']))")
-    done = subprocess.run([sys.executable, "-c", script, tmp_path], cwd=Path(__file__).parents[3], text=True,
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], cwd=Path(__file__).parents[4], text=True,
                           capture_output=True, check=True)
     assert done.stdout.strip() == trained(main, startup, cost)
 
