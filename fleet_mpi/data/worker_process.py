@@ -4,6 +4,7 @@ Started by ``worker_pool`` as a program of its own, never by a fork: it knows no
 comes with the orders. It ends when its orders do, also in the middle of one: nothing is left when the trainer dies.
 """
 
+import builtins
 import os
 import pickle
 import random
@@ -26,12 +27,18 @@ PASS, LOAD = "pass", "load"
 def main(argv):
     """Serve the orders of the pipe with the first number, into that with the second, until they end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's; this process ends with it
-    sys.modules["__main__"] = types.ModuleType("__main__")  # for what the script's functions and classes name
+    _make_main()
     inbox = _Inbox()
     with open(int(argv[0]), "rb") as orders, open(int(argv[1]), "wb") as answers:
         start_thread(inbox.listen, orders)
         write_frame(answers, b"")  # ready: from now on the loader's timeout counts
         serve(inbox, answers)
+
+
+def _make_main():
+    """An empty script, for what the functions and classes of the real one name."""
+    made = sys.modules["__main__"] = types.ModuleType("__main__")
+    made.__builtins__ = builtins  # a C function that they call (array.sum) may import: it looks here for how
 
 
 class _Inbox:

@@ -51,6 +51,11 @@ class Rows(Base):
         return len(self) if self.shift < 100 else unneeded
 
 
+class Importing(Base):
+    def __getitem__(self, idx):
+        return int("__builtins__" in globals())  # where C functions that import look, as array.sum may
+
+
 class Stream(IterableDataset):
     def __init__(self, shares):
         self.shares = shares
@@ -91,6 +96,7 @@ print("after a break", shown(loader)[0] == shown([early])[0], len(loader._pools)
 print("streams",
       shown(DataLoader(Stream(False), batch_size=4, num_workers=2)) == shown(DataLoader(Stream(False), batch_size=4)),
       shown(DataLoader(Stream(True), batch_size=4, num_workers=2)))
+print("imports", {one for batch in shown(DataLoader(Importing(), num_workers=1)) for one in np.ravel(batch).tolist()})
 shown(DataLoader(Rows(9), num_workers=1, worker_init_fn=greet))
 
 workers = [worker.process for worker in loader._pools[0].workers]

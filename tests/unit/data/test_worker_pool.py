@@ -26,6 +26,7 @@ def printed(tmp_path_factory):
     "anew True",
     "after a break True 1",
     "streams True [[[0, 2, 4, 6]], [[1, 3, 5, 7]], [[8, 10]], [[9]]]",
+    "imports {1}",
     "worker 0 of 1 of 9",
     "ended [0, 0, 0]",
     r"KeyError 'no fourth' KeyError: 'no fourth'",
