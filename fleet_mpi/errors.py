@@ -19,6 +19,7 @@ class FleetError(Exception):
     """Base of all errors raised on purpose by this package."""
 
     exit_code = 1
+    reported_by_peer = False  # of an instance: another rank says the same, so that this one ends without a word
 
 
 class UsageError(FleetError, ValueError, TypeError):

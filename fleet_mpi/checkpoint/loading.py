@@ -3,7 +3,9 @@
 The first three functions are the calls of ``fluid.io``. All is read and checked before anything is changed.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.resuming import resuming_runs
@@ -11,26 +13,39 @@ from fleet_mpi.checkpoint.sources import Source, read_values
 from fleet_mpi.checkpoint.values.blocks import BlockValues
 from fleet_mpi.checkpoint.values.scope import put_values
 from fleet_mpi.checkpoint.values.servers import ServerValues, connected, load_rest as _load_rest, rest_of
-from fleet_mpi.checkpoint.variables import Predicate, choose, is_parameter, is_persistable, program_of
+from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.state import Inventory, ServerState
-from fleet_mpi.program.engine.scope import Scope, global_scope
-from fleet_mpi.program.graph.program import Program
+from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.runtime import sessions
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def load_persistables(executor, dirname: str, main_program=None, filename: str | None = None) -> None:
+    from fleet_mpi.checkpoint.variables import AnyProgram, Predicate
+    from fleet_mpi.parameter_server.description import LoadedFrom
+    from fleet_mpi.program.engine.executor import Executor
+    from fleet_mpi.program.engine.scope import Scope
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.program.graph.variable import Variable
+    from fleet_mpi.transpile.distribution import Distribution
+
+
+def load_persistables(executor: Executor | None, dirname: str, main_program: AnyProgram = None,
+                      filename: str | None = None) -> None:
     """Load what ``save_persistables`` wrote."""
     load_all(_source(dirname, filename), main_program)
 
 
-def load_params(executor, dirname: str, main_program=None, filename: str | None = None) -> None:
+def load_params(executor: Executor | None, dirname: str, main_program: AnyProgram = None,
+                filename: str | None = None) -> None:
     """Load what ``save_params`` wrote."""
     load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
-def load_vars(executor, dirname: str, main_program=None, vars: Iterable | None = None,
-              predicate: Predicate | None = None, filename: str | None = None) -> None:
+def load_vars(executor: Executor | None, dirname: str, main_program: AnyProgram = None,
+              vars: Iterable[Variable | str] | None = None, predicate: Predicate | None = None,
+              filename: str | None = None) -> None:
     """Load some variables of a program; names every variable that is missing or does not fit."""
     program = program_of(main_program)
     if program._server is not None:
@@ -42,7 +57,7 @@ def load_vars(executor, dirname: str, main_program=None, vars: Iterable | None =
     put_values(global_scope(), chosen, read_values(dirname, chosen, filename, chosen), dirname)
 
 
-def load_all(source: Source, main_program=None, runs: Program | None = None) -> None:
+def load_all(source: Source, main_program: AnyProgram = None, runs: Program | None = None) -> None:
     """Let a program have all that persists of it; ``runs`` is what runs, where it is not the program itself.
 
     With servers, worker 0 hands them theirs. The other workers take the servers' values as they are then, and from the
@@ -60,7 +75,7 @@ def load_all(source: Source, main_program=None, runs: Program | None = None) -> 
             put_values(global_scope(), chosen, source.read(program, chosen), source.folder)
 
 
-def load_rest(distribution, told: list, scope: Scope) -> None:
+def load_rest(distribution: Distribution, told: LoadedFrom, scope: Scope) -> None:
     """A worker's: take what it keeps itself (statistics of batch normalisation) from where the servers loaded
     theirs."""
     source, origin, counters = Source(*told), distribution.origin, distribution.counters()
@@ -71,11 +86,11 @@ def load_rest(distribution, told: list, scope: Scope) -> None:
             notices.log().warning("the servers loaded %s, where this worker finds nothing of what is not on the "
                                   "servers: %s start anew here", source.folder, ", ".join(rest[:5]))
         return
-    with resuming_runs(distribution.program, source.folder, source.names(origin), scope):
+    with resuming_runs(distribution.program or origin, source.folder, source.names(origin), scope):
         _load_rest(inventory, source, origin, scope, counters)
 
 
-def _load_to_servers(source, program, distribution):
+def _load_to_servers(source: Source, program: Program, distribution: Distribution) -> None:
     session = connected("load_persistables")
     values = ServerValues(ServerState(session.client), distribution)
     names = source.names(values.program)
@@ -88,7 +103,8 @@ def _load_to_servers(source, program, distribution):
     session.pull(with_rest=False)
 
 
-def _refuse_loading_to_servers(program, vars, predicate):
+def _refuse_loading_to_servers(program: Program, vars: Iterable[Variable | str] | None,
+                               predicate: Predicate | None) -> None:
     """UsageError where some of the variables meant are on servers."""
     distribution = program._distribution
     chosen = choose(program, vars, predicate) if distribution is not None else {}
@@ -98,5 +114,5 @@ def _refuse_loading_to_servers(program, vars, predicate):
                          f"together (load_persistables), or give init_server the folder")
 
 
-def _source(dirname, filename):
+def _source(dirname: str, filename: str | None) -> Source:
     return Source(dirname, [filename] if filename is not None else ())

@@ -4,6 +4,7 @@ The file is a numpy ``.npz`` archive whatever its name; nested dictionaries use 
 """
 
 import os
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,14 +12,17 @@ from fleet_mpi.checkpoint.folders import storage
 from fleet_mpi.checkpoint.folders.replacing import replacing
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
 
+Tree: TypeAlias = dict[str, Any]  # arrays and numbers by name, or such dictionaries again: this deep types cannot say
 
-def save(obj: dict, path: str, pickle_protocol: int = 2) -> None:
+
+def save(obj: Tree, path: str, pickle_protocol: int = 2) -> None:
     """Write a (nested) dictionary of arrays, tensors, numbers and texts."""
     with replacing(path) as stream:
-        np.savez(stream, **flatten(obj))
+        arrays: dict[str, Any] = flatten(obj)   # numpy's hints have no names but its own
+        np.savez(stream, **arrays)
 
 
-def load(path: str, **configs) -> dict:
+def load(path: str, **configs: Any) -> Tree:
     """Read what ``save`` wrote: a (nested) dictionary of arrays."""
     if not os.path.isfile(path):
         raise CheckpointMissing(f"{path}: no such file")
@@ -31,11 +35,11 @@ def load(path: str, **configs) -> dict:
             raise CheckpointDamaged(f"{path}: damaged, or not a file that save() wrote: {error}") from None
 
 
-def flatten(obj: dict, prefix: str = "") -> dict[str, np.ndarray]:
+def flatten(obj: Tree, prefix: str = "") -> dict[str, np.ndarray]:
     """{"a/b": array} from nested dictionaries."""
     if not isinstance(obj, dict):
         raise UsageError(f"save: expected a dictionary of arrays, got {type(obj).__name__}")
-    flat = {}
+    flat: dict[str, np.ndarray] = {}
     for name, value in obj.items():
         if isinstance(value, dict):
             flat.update(flatten(value, f"{prefix}{name}/"))
@@ -47,9 +51,9 @@ def flatten(obj: dict, prefix: str = "") -> dict[str, np.ndarray]:
     return flat
 
 
-def unflatten(flat: dict[str, np.ndarray]) -> dict:
+def unflatten(flat: dict[str, np.ndarray]) -> Tree:
     """Nested dictionaries from {"a/b": array}."""
-    tree: dict = {}
+    tree: Tree = {}
     for path, array in flat.items():
         *folders, name = path.split("/")
         here = tree

@@ -6,10 +6,11 @@ one whose save counts notes its own, and all that load it take it.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from fleet_mpi import notices
+from fleet_mpi.checkpoint.folders.manifest import Entry
 from fleet_mpi.checkpoint.folders.saved_files import SavedFiles
 from fleet_mpi.checkpoint.folders.transaction import Save
 from fleet_mpi.program.engine import randomness
@@ -39,12 +40,12 @@ def resuming_runs(program: Program, dirname: str, names: Iterable[str], scope: S
     randomness.resume(program, global_scope() if scope is None else scope, noted["runs"], noted["seed"])
 
 
-def _key(program, names):
+def _key(program: Program, names: Iterable[str]) -> str:
     """One for each place that a program is saved at: a folder may have several, under different file names."""
     return f"runs of {randomness.identity(program)} at {min(names, default='')}"
 
 
-def _digest(names, entries):
+def _digest(names: Iterable[str], entries: Mapping[str, Entry]) -> int | None:
     """One number for the contents of some files; None where one of them is unknown."""
     known = [(name, entries[name].size, entries[name].checksum) for name in sorted(names) if name in entries]
     return zlib.crc32(repr(known).encode()) if len(known) == len(list(names)) else None

@@ -6,41 +6,57 @@ program is saved by its blocks. The first four functions are the calls of ``flui
 are for who has the values already.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from fleet_mpi.checkpoint.folders.transaction import Author, saving_into
 from fleet_mpi.checkpoint.models.inference_model import add_model, base_name, model_for
 from fleet_mpi.checkpoint.resuming import note_runs
-from fleet_mpi.checkpoint.values import Values, of_program
-from fleet_mpi.checkpoint.variables import Predicate, choose, is_parameter, is_persistable, program_of
+from fleet_mpi.checkpoint.values import of_program
+from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.program import Program
 from fleet_mpi.ranks.ending import amid
 from fleet_mpi.runtime import collective_sessions, sessions
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
 
-def save_persistables(executor, dirname: str, main_program=None, filename: str | None = None) -> None:
+    from fleet_mpi.checkpoint.values import Values
+    from fleet_mpi.checkpoint.variables import AnyProgram, Predicate
+    from fleet_mpi.program.engine.executor import Executor
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.program.graph.variable import Variable
+
+
+def save_persistables(executor: Executor | None, dirname: str, main_program: AnyProgram = None,
+                      filename: str | None = None) -> None:
     """Save every persistable variable: parameters, optimizer state, counters."""
     program = program_of(main_program)
     save_all(of_program(main_program, "saving"), dirname, filename,
              program if program._server is None else None, author_here())
 
 
-def save_params(executor, dirname: str, main_program=None, filename: str | None = None) -> None:
+def save_params(executor: Executor | None, dirname: str, main_program: AnyProgram = None,
+                filename: str | None = None) -> None:
     """Save the parameters."""
     save_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
 
 
-def save_vars(executor, dirname: str, main_program=None, vars: Iterable | None = None,
-              predicate: Predicate | None = None, filename: str | None = None) -> None:
+def save_vars(executor: Executor | None, dirname: str, main_program: AnyProgram = None,
+              vars: Iterable[Variable | str] | None = None, predicate: Predicate | None = None,
+              filename: str | None = None) -> None:
     """Save some variables of a program: those listed, or those for which ``predicate(var)`` holds."""
     values = of_program(main_program, "saving")
     _save(values, dirname, values.choose(vars, predicate), filename, author=author_here())
 
 
-def save_inference_model(dirname: str, feeded_var_names, target_vars, executor, main_program=None,
-                         model_filename: str | None = None, params_filename: str | None = None,
+def save_inference_model(dirname: str, feeded_var_names: str | Sequence[str],
+                         target_vars: Variable | Sequence[Variable | str], executor: Executor | None,
+                         main_program: AnyProgram = None, model_filename: str | None = None,
+                         params_filename: str | None = None,
                          export_for_deployment: bool = True, program_only: bool = False) -> list[str]:
     """Save the part of a program that leads from the fed variables to the targets, and its parameters.
 
@@ -63,7 +79,8 @@ def save_all(values: Values, dirname: str, filename: str | None = None, runs: Pr
 
 
 @amid("a save")
-def _save(values, dirname, chosen, filename=None, runs=None, author=None):
+def _save(values: Values, dirname: str, chosen: dict[str, Any], filename: str | None = None,
+          runs: Program | None = None, author: Author | None = None) -> None:
     with saving_into(dirname, author) as save:
         with values.at_one_moment(chosen):
             values.add(save, chosen, filename)
@@ -72,7 +89,8 @@ def _save(values, dirname, chosen, filename=None, runs=None, author=None):
 
 
 @amid("a save")
-def save_model(values: Values, dirname: str, feeded_var_names, target_vars, model_filename: str | None = None,
+def save_model(values: Values, dirname: str, feeded_var_names: str | Sequence[str],
+               target_vars: Variable | Sequence[Variable | str], model_filename: str | None = None,
                params_filename: str | None = None, program_only: bool = False) -> list[str]:
     """``save_inference_model`` of values."""
     pruned, content, names = model_for(feeded_var_names, target_vars, values.program)
@@ -96,7 +114,7 @@ def author_here() -> Author | None:
     return None
 
 
-def refuse_on_server(main_program, what: str) -> None:
+def refuse_on_server(main_program: AnyProgram, what: str) -> None:
     """UsageError for a server's program: what it has are parts of variables."""
     if program_of(main_program)._server is not None:
         raise UsageError(f"{what}: a server has blocks of the program's variables, not the whole: call it on a worker, "

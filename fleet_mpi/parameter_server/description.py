@@ -1,17 +1,25 @@
 """What the clients and servers of a job must agree on: plain data."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-from fleet_mpi.parameter_server.recipes import Recipe
-from fleet_mpi.parameter_server.tables.base import Described, DescribedByRows
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
 from fleet_mpi.parameter_server.tables.dense import DenseDescription
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet_mpi.parameter_server.recipes import Recipe
+    from fleet_mpi.parameter_server.tables.base import Described, DescribedByRows
+    from fleet_mpi.placement.placing import Placement
+
+LoadedFrom: TypeAlias = list[Any]   # [folder, files] that values come from: a list, as it travels
 
 
 class Description(NamedTuple):
     """The tables of a job, and the learning rates that their updates take."""
 
-    placement: Any                                   # of the dense variables
+    placement: Placement                             # of the dense variables
     recipes: Mapping[str, Recipe]                    # {variable: Recipe}
     rates: tuple[str, ...] = ()                      # the learning rates that workers set, by name
     row_tables: tuple[DescribedByRows, ...] = ()     # those that are asked for rows

@@ -16,16 +16,46 @@ follows at once what else would show only at the deadline, if rightly: somebody 
 other at different places (one for gradients, one in a barrier). Works over any transport of ``wire``.
 """
 
+from __future__ import annotations
+
 import enum
 import struct
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.ranks import waiting
 from fleet_mpi.ranks.channels import Channel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
+
+    class Pending(Protocol):
+        """A message on its way."""
+
+        def done(self) -> bool:
+            """Whether it is over."""
+
+    class Transport(Protocol):
+        """What is asked of a transport of ``wire``, which lies above."""
+
+        rank: int
+
+        def inbox(self, nbytes: int) -> np.ndarray:
+            """An array for messages of at most so many bytes."""
+
+        def post_send(self, peer: int, channel: Channel, array: np.ndarray) -> Pending:
+            """Start sending."""
+
+        def post_receive(self, peer: int, channel: Channel, array: np.ndarray) -> Pending:
+            """Start receiving."""
+
+        def progress(self) -> bool:
+            """Let what is under way go on."""
+
+Error = TypeVar("Error", bound=FleetError)
 
 FIRST_STEP_S = 60.0   # compiling took 15 s with more ranks than cores; a deadline that is longer stays what it is
 FINISHING_S = 5.0     # for a request that is under way when an exception comes from outside
@@ -66,7 +96,7 @@ def beat_every_s(deadline_s: float) -> float:
     return min(BEAT_S, deadline_s / 8)
 
 
-def report_by_first(error: FleetError, index: int, reporters: Iterable[int] = (0,)) -> FleetError:
+def report_by_first(error: Error, index: int, reporters: Iterable[int] = (0,)) -> Error:
     """The error, marked where ``index`` is not the first of those who find the same: that one reports it."""
     error.reported_by_peer = index > min(reporters, default=0)
     return error
@@ -100,28 +130,28 @@ class News(NamedTuple):
         return np.frombuffer(_RECORD.pack(*self[:5], self.what.encode()[:88]), np.uint8)
 
     @classmethod
-    def unpack(cls, buffer: Any) -> "News":
+    def unpack(cls, buffer: np.ndarray) -> News:
         """From bytes."""
-        leaves, place, *counts, what = _RECORD.unpack(buffer)
-        return cls(bool(leaves), Place(place), *counts, what.rstrip(b"\0").decode(errors="replace"))
+        leaves, place, exchanges, meetings, steps, what = _RECORD.unpack(buffer.data)
+        return cls(bool(leaves), Place(place), exchanges, meetings, steps, what.rstrip(b"\0").decode(errors="replace"))
 
 
 class Liveness:
     """What worker ``transport.rank`` of ``size`` knows of the others; ``steps()`` says how many it has done."""
 
-    def __init__(self, transport: Any, size: int, name_of: Callable[[int], str] = str,
-                 steps: Callable[[], int] = lambda: 0):
+    def __init__(self, transport: Transport, size: int, name_of: Callable[[int], str] = str,
+                 steps: Callable[[], int] = lambda: 0) -> None:
         self.transport, self.name_of, self.steps = transport, name_of, steps
         self.me, self.size = transport.rank, size
         self.others = [rank for rank in range(size) if rank != self.me]
         self.done = [0, 0]    # exchanges and meetings
         self.news: dict[int, News] = {}   # the last of each other worker
-        self.sent: list[Any] = []
-        self.told: tuple | None = None
+        self.sent: list[Pending] = []
+        self.told: tuple[int, ...] | None = None   # the place and ``done`` that the others know
         self.has_left = False
         self.coming = {rank: self._listen(rank) for rank in self.others}
 
-    def _listen(self, rank):
+    def _listen(self, rank: int) -> tuple[np.ndarray, Pending]:
         buffer = self.transport.inbox(_RECORD.size)
         return buffer, self.transport.post_receive(rank, Channel.NEWS, buffer)
 
@@ -159,12 +189,12 @@ class Liveness:
                     f"{what}: {self.name_of(rank)} has done {theirs.steps} steps and waits for something else "
                     f"({theirs.what}), this worker has done {self.steps()}: {_STEPS}; {_CALLS}"))
 
-    def _wait_crosswise(self, place, theirs):
+    def _wait_crosswise(self, place: Place, theirs: News) -> bool:
         """Whether another worker waits at a place of the other kind that this one has not come to, nor it to this."""
         return (not theirs.leaves and theirs.place != place and theirs.done(theirs.place) >= self.done[theirs.place]
                 and self.done[place] >= theirs.done(place))
 
-    def _reported_once(self, error):
+    def _reported_once(self, error: Error) -> Error:
         return report_by_first(error, self.me, [rank for rank in range(self.size)
                                                 if not (rank in self.news and self.news[rank].leaves)])
 
@@ -182,16 +212,17 @@ class Liveness:
         self._tell(True, Place.EXCHANGE, "has ended")
         waiting.poll(self._all_have_left, self.transport.progress)
 
-    def _all_have_left(self):
+    def _all_have_left(self) -> bool:
         self.hear()
         return not self.coming and all(pending.done() for pending in self.sent)
 
-    def at_meetings(self) -> "MeetingLiveness":
+    def at_meetings(self) -> MeetingLiveness:
         """What ``ranks.meeting`` asks while workers meet."""
         return MeetingLiveness(self)
 
-    def _tell(self, leaves, place, what):
-        record = News(leaves, place, *self.done, self.steps(), what).pack()
+    def _tell(self, leaves: bool, place: Place, what: str) -> None:
+        exchanges, meetings = self.done
+        record = News(leaves, place, exchanges, meetings, self.steps(), what).pack()
         self.sent = [pending for pending in self.sent if not pending.done()]
         for rank in self.others:
             if leaves or not (rank in self.news and self.news[rank].leaves):

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from fleet_mpi.parameter_server.description import LoadedFrom
+    from fleet_mpi.parameter_server.recipes import Recipe
+    from fleet_mpi.placement.placing import Placement
     from fleet_mpi.program.engine.scope import Scope
-    from fleet_mpi.update_rules import State
+    from fleet_mpi.program.graph.program import Program
 
 _connect, _disconnect = (Runner("fleet_mpi.runtime.sessions", name) for name in ("connect", "disconnect"))
 _load_rest = Runner("fleet_mpi.checkpoint.loading", "load_rest")
@@ -29,22 +32,22 @@ _load_rest = Runner("fleet_mpi.checkpoint.loading", "load_rest")
 class Distribution:
     """One training program spread over workers and servers."""
 
-    placement: object                 # of the dense variables
-    row_placement: object             # of the variables that travel by rows
-    recipes: dict                     # {variable: Recipe} of all of them
-    gradients: dict                   # {variable: name of its gradient}
-    fed_rates: tuple                  # learning rates that workers set
-    rate_dtypes: dict                 # {name: dtype} of all rates
-    rate_program: object              # computes the other rates and moves schedules on; None where nothing does
+    placement: Placement              # of the dense variables
+    row_placement: Placement          # of the variables that travel by rows
+    recipes: dict[str, Recipe]        # of all of them
+    gradients: dict[str, str]         # {variable: name of its gradient}
+    fed_rates: tuple[str, ...]        # learning rates that workers set
+    rate_dtypes: dict[str, Any]       # of all rates
+    rate_program: Program | None      # computes the other rates and moves schedules on; None where nothing does
     mode: Mode
-    options: dict                     # of the mode
-    endpoints: list                   # the servers' labels
+    options: dict[str, Any]           # of the mode
+    endpoints: list[str]              # the servers' labels
     workers: int
-    worker: int | None = None         # this worker's number; None: by rank order
-    startup_source: object = None     # the untouched startup program: initial values of everything
-    origin: object = None             # the untouched training program: what is saved and loaded
-    program: object = None            # the worker's: what ``origin`` was made
-    loaded_from: object = None        # servers: [folder, files] that the values of their scopes come from, if any
+    worker: int | None                # this worker's number; None: by rank order
+    startup_source: Program           # the untouched startup program: initial values of everything
+    origin: Program                   # the untouched training program: what is saved and loaded
+    program: Program | None = None    # the worker's: what ``origin`` was made
+    loaded_from: LoadedFrom | None = None   # servers: what the values of their scopes come from, if any
 
     def connect(self, scope: Scope) -> None:
         """Of the attachment of a worker's programs: plans are made in a scope that is connected to the servers."""
@@ -54,7 +57,7 @@ class Distribution:
         """Of the attachment of a worker's program: who closes what it trained with says goodbye."""
         _disconnect(self, scope)
 
-    def load_rest(self, told: Any, scope: Scope) -> None:
+    def load_rest(self, told: LoadedFrom, scope: Scope) -> None:
         """After a worker's first pull: take what it keeps itself from where the servers loaded theirs, as ``told``."""
         _load_rest(self, told, scope)
 
@@ -63,8 +66,8 @@ class Distribution:
         """Whether servers have the optimizers; in geo training the workers do, and servers only add."""
         return self.mode.servers_update
 
-    def states_of(self, variable: str) -> Sequence[tuple[State, str]]:
-        """(the rule's state, the program's variable) pairs that servers keep with a variable."""
+    def states_of(self, variable: str) -> Sequence[tuple[str, str]]:
+        """(the rule's state, the program's variable) pairs, by name, that servers keep with a variable."""
         return self.recipes[variable].states if self.keeps_states else ()
 
     def counters(self) -> list[str]:

@@ -8,13 +8,16 @@ with.
 import json
 import os
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from fleet_mpi.checkpoint.folders import storage
 from fleet_mpi.errors import CheckpointDamaged
 
 NAME = ".fleet_mpi.saves"
 _HEAD = "fleet_mpi saves 1"
+
+
+Note: TypeAlias = dict[str, Any]  # {word: what JSON can say}
 
 
 class Entry(NamedTuple):
@@ -28,7 +31,7 @@ class Entry(NamedTuple):
 class Manifest:
     """{name of a file: Entry}, and what the saves noted beside it: {key: {word: value}}."""
 
-    def __init__(self, files: dict[str, Entry] | None = None, notes: dict[str, dict] | None = None) -> None:
+    def __init__(self, files: dict[str, Entry] | None = None, notes: dict[str, Note] | None = None) -> None:
         self.files, self.notes = files or {}, notes or {}
 
     def to_bytes(self) -> bytes:

@@ -26,11 +26,12 @@ class Part:
     """A part in work, an empty file or folder; ``release`` it when it has its final name or is gone."""
 
     def __init__(self, folder: str, name: str, is_folder: bool = False) -> None:
+        self._handle: int | None
         while True:
             self.token = secrets.token_hex(8)
             self.path = os.path.join(folder, f".{name[:LONGEST_NAME]}.{self.token}.part")
-            self._handle = _made(self.path, is_folder)
-            if _is_mine(self._handle) and os.path.exists(self.path):  # else a sweep was quicker than the lock
+            self._handle = handle = _made(self.path, is_folder)
+            if _is_mine(handle) and os.path.exists(self.path):  # else a sweep was quicker than the lock
                 return
             self.release()
 
@@ -41,7 +42,7 @@ class Part:
             self._handle = None
 
 
-def _made(path, is_folder):
+def _made(path: str, is_folder: bool) -> int:
     if is_folder:
         os.mkdir(path)
         return os.open(path, os.O_RDONLY)
@@ -71,7 +72,7 @@ def remove(path: str) -> None:
         os.unlink(path)
 
 
-def _is_dead(path):
+def _is_dead(path: str) -> bool:
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:  # another sweep was quicker, or it is another user's
@@ -84,7 +85,7 @@ def _is_dead(path):
         os.close(handle)
 
 
-def _is_mine(handle):
+def _is_mine(handle: int) -> bool:
     """Lock a part that was just made; whether no sweep has it locked."""
     try:
         _lock(handle)
@@ -93,7 +94,7 @@ def _is_mine(handle):
     return True
 
 
-def _lock(handle):
+def _lock(handle: int) -> bool:
     """Lock an open file or folder, or raise BlockingIOError; returns False where the file system has no such locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,11 +123,11 @@ def alone_in(folder: str) -> Iterator[None]:
             os.close(handle)
 
 
-def _wait_for(handle, folder):
+def _wait_for(handle: int, folder: str) -> bool:
     """Lock, once the others have unlocked; returns whether there are such locks."""
     locks: list[bool] = []
 
-    def is_locked():
+    def is_locked() -> bool:
         with suppress(BlockingIOError):
             locks.append(_lock(handle))
         return bool(locks)
@@ -137,6 +138,6 @@ def _wait_for(handle, folder):
     return locks[0]
 
 
-def _unlock(handle):
+def _unlock(handle: int) -> None:
     with suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_UN)

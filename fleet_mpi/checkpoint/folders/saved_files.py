@@ -10,11 +10,14 @@ import os
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fleet_mpi.checkpoint.folders import file_names, manifest, storage
 from fleet_mpi.checkpoint.folders.transaction import part_folder
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 T = TypeVar("T")
 
@@ -92,7 +95,7 @@ class SavedFiles:
             self._refuse_changed(names)
             raise
 
-    def _refuse_changed(self, names):
+    def _refuse_changed(self, names: Collection[str]) -> None:
         changed = [name for name in names if not self._is_whole(name)]
         if changed:
             raise CheckpointDamaged(
@@ -100,7 +103,7 @@ class SavedFiles:
                 f"{', '.join(changed[:20])}. They were damaged, or written by something else since: take an older "
                 f"copy; if the change is meant, remove {manifest.path_in(self.folder)} to load the files as they are")
 
-    def _is_whole(self, name):
+    def _is_whole(self, name: str) -> bool:
         if not self.has(name):
             return False
         with self.open(name) as stream:
@@ -108,7 +111,7 @@ class SavedFiles:
                 pass
             return stream.is_whole()
 
-    def _paths(self, name):
+    def _paths(self, name: str) -> Iterator[str]:
         """Where a file may be, first the place that it is moved from."""
         entry = self.manifest.files.get(name)
         if entry is not None and entry.save in self._unplaced:
@@ -124,7 +127,7 @@ class SavedFile(io.FileIO):
         super().__init__(path)
         self._entry, self._checksum = entry, 0
 
-    def readinto(self, target) -> int:
+    def readinto(self, target: "WriteableBuffer") -> int:
         """Fill a buffer as far as possible; returns how many bytes came."""
         count = super().readinto(target)
         self._checksum = zlib.crc32(memoryview(target)[:count], self._checksum)

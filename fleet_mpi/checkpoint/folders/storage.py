@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from fleet_mpi.errors import FleetError, StorageProblem
 
@@ -25,9 +26,11 @@ _REASONS = {
 # File systems merge what several threads flush at once: 1000 small files take a third of the time.
 _SYNC_THREADS = 8
 
+AnyPath: TypeAlias = str | os.PathLike[str]
+
 
 @contextmanager
-def refusals(what: str, path) -> Iterator[None]:
+def refusals(what: str, path: AnyPath) -> Iterator[None]:
     """Turn an OSError of the block into a StorageProblem that says what could not be done, where and why."""
     try:
         yield
@@ -37,13 +40,13 @@ def refusals(what: str, path) -> Iterator[None]:
         raise refused(what, path, error) from None
 
 
-def refused(what: str, path, error: OSError) -> StorageProblem:
+def refused(what: str, path: AnyPath, error: OSError) -> StorageProblem:
     """The StorageProblem (not raised) that an OSError means."""
     return StorageProblem(f"{what} {str(path)!r}: {_reason(error, path)}")
 
 
-def _reason(error, path):
-    reason = _REASONS.get(error.errno) or error.strerror or str(error)
+def _reason(error: OSError, path: AnyPath) -> str:
+    reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
     is_other = error.filename is not None and os.fspath(error.filename) != os.fspath(path)
     return f"{reason} ({error.filename})" if is_other else reason
 
@@ -69,7 +72,7 @@ def sync_folders(folders: Iterable[str]) -> None:
             pass
 
 
-def _sync(path):
+def _sync(path: str) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -17,15 +17,19 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fleet_mpi import notices
-from fleet_mpi.arrays import to_host
+from fleet_mpi.arrays import Array, to_host
 from fleet_mpi.checkpoint.folders import file_names, manifest, parts, storage
-from fleet_mpi.checkpoint.folders.manifest import Entry, Manifest
+from fleet_mpi.checkpoint.folders.manifest import Entry, Manifest, Note
 from fleet_mpi.errors import CheckpointDamaged, StorageProblem, UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _PART = "save"
 _AUTHOR = "author of "  # a save's id follows
@@ -66,7 +70,7 @@ class Save:
     def __init__(self, folder: str, author: Author | None = None) -> None:
         self.folder = folder
         self.files: dict[str, Entry] = {}
-        self.notes: dict[str, dict] = {}
+        self.notes: dict[str, Note] = {}
         self._author, self._state = author, 0
         with parts.alone_in(folder):  # a sweep by another saver must not see it before it is locked
             self._part = parts.Part(folder, _PART, is_folder=True)
@@ -82,17 +86,18 @@ class Save:
             raise UsageError(f"save into {self.folder!r}: two files of one save have the name {name!r}")
         return _Stream(path, self, name)
 
-    def note(self, key: str, **words) -> None:
+    def note(self, key: str, **words: Any) -> None:
         """Let the manifest say something from this save on, in the place of what it said under the same key.
 
         With the word ``until``, the name of a file: until another save writes that file.
         """
         self.notes[key] = words
 
-    def has(self, array) -> None:
+    def has(self, array: Array) -> None:
         """Note a value that all workers have in common: saves with equal ones are of the same state."""
         if self._author is not None:
-            self._state = zlib.crc32(np.ascontiguousarray(to_host(array)).reshape(-1).view(np.uint8), self._state)
+            line = np.ascontiguousarray(to_host(array)).reshape(-1).view(np.uint8)
+            self._state = zlib.crc32(line.data, self._state)
 
     def commit(self) -> None:
         """Let the files take their places. From the rename of the manifest on the save counts."""
@@ -106,30 +111,30 @@ class Save:
                 _replace_manifest(self.folder, self._merged(known))
                 self._finish()
 
-    def _is_there(self, known):
+    def _is_there(self, known: Manifest) -> bool:
         """Whether a worker with a lower number has saved the same files of the same state."""
         if self._author is None or not known.notes.keys() >= self.notes.keys():
             return False
-        mine = self._author_note()
+        mine = self._author_note(self._author)
         authors = [known.notes.get(_AUTHOR + known.files[name].save) if name in known.files else None
                    for name in self.files]
         return all(one is not None and {**one, "worker": mine["worker"]} == mine and one["worker"] < mine["worker"]
                    for one in authors)
 
-    def _merged(self, known):
+    def _merged(self, known: Manifest) -> Manifest:
         """The manifest with this save; authors of saves that no file is left of are forgotten."""
         files = {**known.files, **self.files}
         notes = {key: words for key, words in known.notes.items() if words.get("until") not in self.files} | self.notes
         if self._author is not None:
-            notes[_AUTHOR + self.id] = self._author_note()
+            notes[_AUTHOR + self.id] = self._author_note(self._author)
         left = {_AUTHOR + entry.save for entry in files.values()}
         return Manifest(files,
                         {key: words for key, words in notes.items() if not key.startswith(_AUTHOR) or key in left})
 
-    def _author_note(self):
-        return {**self._author._asdict(), "state": self._state}
+    def _author_note(self, author: Author) -> Note:
+        return {**author._asdict(), "state": self._state}
 
-    def _finish(self):
+    def _finish(self) -> None:
         try:
             finish(self.folder, Manifest(self.files))
             parts.sweep(self.folder, _PART)
@@ -146,12 +151,12 @@ class Save:
             parts.remove(self._part.path)
         self._part.release()
 
-    def _reach_the_disk(self):
+    def _reach_the_disk(self) -> None:
         # Without it a power cut may leave names with no content.
         storage.sync_files(os.path.join(self._part.path, name) for name in self.files)
         storage.sync_folders([self.folder, *(below for below, _, _ in os.walk(self._part.path))])
 
-    def _prepare_places(self):
+    def _prepare_places(self) -> None:
         """See to it that nothing but a crash can stop the renames."""
         for name in self.files:
             place = os.path.join(self.folder, name)
@@ -168,20 +173,21 @@ class Save:
 class _Stream:
     """Writes a file and keeps account of what was written."""
 
-    def __init__(self, path, save, name):
+    def __init__(self, path: str, save: Save, name: str) -> None:
         self._file, self._save, self._name = open(path, "xb"), save, name
         self._size = self._checksum = 0
 
-    def write(self, data) -> None:
+    def write(self, data: "ReadableBuffer") -> None:
         """Append bytes."""
         self._file.write(data)
         self._size += memoryview(data).nbytes
         self._checksum = zlib.crc32(data, self._checksum)
 
-    def __enter__(self):
+    def __enter__(self) -> "_Stream":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
         self._file.close()
         self._save.files[self._name] = Entry(self._save.id, self._size, self._checksum)
 
@@ -201,7 +207,7 @@ def finish(folder: str, known: Manifest) -> None:
         parts.remove(staged)
 
 
-def _move(folder, staged, names):
+def _move(folder: str, staged: str, names: list[str]) -> set[str]:
     """Returns the folders that got files."""
     for name in names:
         try:
@@ -211,7 +217,7 @@ def _move(folder, staged, names):
     return {os.path.dirname(os.path.join(folder, name)) for name in names}
 
 
-def _known(folder):
+def _known(folder: str) -> Manifest:
     """The manifest as it is; one that cannot be read must not keep a training from saving."""
     try:
         return manifest.parse(manifest.content(folder), folder)
@@ -220,7 +226,7 @@ def _known(folder):
         return Manifest()
 
 
-def _replace_manifest(folder, made):
+def _replace_manifest(folder: str, made: Manifest) -> None:
     part = parts.Part(folder, manifest.NAME[1:])
     try:
         with open(part.path, "wb") as stream:

@@ -47,7 +47,7 @@ def save(folder: str, step: int, write: Callable[[str], None], keep: int = 2) ->
     return made
 
 
-def _write(beside, write, path):
+def _write(beside: str, write: Callable[[str], None], path: str) -> None:
     os.makedirs(beside)
     try:
         write(beside)
@@ -58,7 +58,7 @@ def _write(beside, write, path):
     storage.sync_folders([os.path.dirname(path)])
 
 
-def _versions(folder):
+def _versions(folder: str) -> list[Version]:
     """Those of a folder, by step."""
     if not os.path.isdir(folder):
         return []
@@ -66,7 +66,7 @@ def _versions(folder):
     return sorted(Version(int(match[1]), path) for match, path in named if match and os.path.isdir(path))
 
 
-def _tidy(folder, keep):
+def _tidy(folder: str, keep: int) -> None:
     """Remove old versions, and what a process that was killed while it wrote has left behind."""
     for old in _versions(folder)[:-keep]:
         # Half of a version must not look like one.

@@ -3,6 +3,9 @@
 Never allocates more than the stream can fill: a damaged length asks for no terabytes.
 """
 
+from __future__ import annotations
+
+import io
 import math
 import os
 import struct
@@ -11,17 +14,18 @@ import numpy as np
 
 from fleet_mpi.errors import CheckpointDamaged
 
+BinaryStream = io.RawIOBase | io.BufferedIOBase
 _PIECE_BYTES = 1 << 24  # what is read at once where the stream cannot tell its length
 
 
 class CheckedStream:
     """A binary stream that is read in whole pieces; every error has its name and the offset."""
 
-    def __init__(self, stream):
+    def __init__(self, stream: BinaryStream) -> None:
         self._stream = stream
         self._name = getattr(stream, "name", None)
         self._offset = 0
-        self._left = None
+        self._left: int | None = None   # the bytes that follow; None where the stream cannot tell
         if stream.seekable():
             self._offset = stream.tell()
             self._left = stream.seek(0, os.SEEK_END) - self._offset
@@ -46,27 +50,28 @@ class CheckedStream:
 
     def take_number(self, layout: struct.Struct, what: str) -> int:
         """The next number, laid out as a ``struct.Struct`` of one field says."""
-        return layout.unpack(self.take(layout.size, what))[0]
+        number: int = layout.unpack(self.take(layout.size, what))[0]
+        return number
 
     def take_array(self, shape: tuple[int, ...], dtype: np.dtype, what: str) -> np.ndarray:
         """The next values as a new array."""
         size_bytes = math.prod(shape) * dtype.itemsize
+        values: np.ndarray
         if self._left is None:
             values = np.frombuffer(self._fill(size_bytes, what), dtype)
         else:
             self._check_left(size_bytes, what)
             values = np.empty(size_bytes // dtype.itemsize, dtype)
-            self._fill_into(memoryview(values.view(np.uint8)), what)
+            self._fill_into(values.view(np.uint8).data, what)
         try:
             return values.reshape(shape)
         except ValueError:
             # Axes beside one of size 0 may be larger than any array's.
             raise self.damaged(f"expected a possible shape, got {list(shape)}") from None
 
-    def _fill(self, size_bytes, what):
-        """A bytearray of the next bytes, grown piece by piece as they really come."""
-        if self._left is not None:
-            self._check_left(size_bytes, what)
+    def _fill(self, size_bytes: int, what: str) -> bytearray:
+        """The next bytes, grown piece by piece as they really come."""
+        self._check_left(size_bytes, what)
         filled = bytearray()
         while len(filled) < size_bytes:
             piece = bytearray(min(_PIECE_BYTES, size_bytes - len(filled)))
@@ -74,11 +79,11 @@ class CheckedStream:
             filled += piece
         return filled
 
-    def _check_left(self, size_bytes, what):
-        if size_bytes > self._left:
+    def _check_left(self, size_bytes: int, what: str) -> None:
+        if self._left is not None and size_bytes > self._left:
             raise self.damaged(f"expected {size_bytes} bytes of {what}, got {self._left}")
 
-    def _fill_into(self, target, what):
+    def _fill_into(self, target: memoryview, what: str) -> None:
         done = 0
         while done < len(target):
             # None: a non-blocking stream has nothing now; to wait for it would be a busy loop.

@@ -14,8 +14,8 @@ from fleet_mpi.errors import CheckpointDamaged
 class OneFile:
     """The file of this name in a folder."""
 
-    def __init__(self, filename: str) -> None:
-        self.filename = filename
+    def __init__(self, filename: str | None) -> None:
+        self.filename = filename or ""
 
     @staticmethod
     def takes(filename: str | None) -> bool:

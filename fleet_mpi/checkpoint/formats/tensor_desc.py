@@ -7,6 +7,7 @@ list is understood too). Two fields do not justify a dependency on protobuf.
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fleet_mpi.errors import UsageError
 
@@ -25,7 +26,7 @@ class NoTensorDesc(ValueError):
     """Bytes that are no TensorDesc; the caller knows the file and says so."""
 
 
-def encode(dtype, shape: Iterable[int]) -> bytes:
+def encode(dtype: DTypeLike, shape: Iterable[int]) -> bytes:
     """The message for an array of this dtype and shape."""
     number = NUMBER_OF_DTYPE.get(np.dtype(dtype).newbyteorder("="))
     if number is None:
@@ -39,7 +40,9 @@ def encode(dtype, shape: Iterable[int]) -> bytes:
 
 def decode(message: bytes) -> tuple[np.dtype, tuple[int, ...]]:
     """(dtype, shape) of a message; raises NoTensorDesc."""
-    number, shape, at = None, [], 0
+    number: int | None = None
+    shape: list[int] = []
+    at = 0
     while at < len(message):
         tag = message[at]
         value, at = _read_varint(message, at + 1)
@@ -59,7 +62,7 @@ def decode(message: bytes) -> tuple[np.dtype, tuple[int, ...]]:
     return _known_dtype(number), _possible_shape(shape)
 
 
-def _varint(value):
+def _varint(value: int) -> bytes:
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -68,7 +71,7 @@ def _varint(value):
     return bytes(encoded)
 
 
-def _read_varint(message, at):
+def _read_varint(message: bytes, at: int) -> tuple[int, int]:
     value = 0
     for index, byte in enumerate(message[at:at + _LONGEST_VARINT]):
         value |= (byte & 0x7F) << 7 * index
@@ -78,14 +81,14 @@ def _read_varint(message, at):
     raise NoTensorDesc("expected the end of a number in the tensor's description, got none")
 
 
-def _known_dtype(number):
-    if number not in _DTYPE_OF_NUMBER:
+def _known_dtype(number: int | None) -> np.dtype:
+    if number is None or number not in _DTYPE_OF_NUMBER:
         known = ", ".join(f"{number} {dtype}" for number, dtype in _DTYPE_OF_NUMBER.items())
         raise NoTensorDesc(f"expected a data type out of {known}, got {number}")
     return _DTYPE_OF_NUMBER[number]
 
 
-def _possible_shape(shape):
+def _possible_shape(shape: list[int]) -> tuple[int, ...]:
     if len(shape) > _MOST_AXES or any(size < 0 for size in shape):
         raise NoTensorDesc(f"expected at most {_MOST_AXES} axes of size 0 or more, got {shape[:8]}")
     return tuple(shape)

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
+from fleet_mpi.arrays import Array
 from fleet_mpi.checkpoint.folders import manifest
 from fleet_mpi.checkpoint.folders.saved_files import SavedFiles
 from fleet_mpi.checkpoint.folders.transaction import Save
-from fleet_mpi.checkpoint.formats.base import Value
+from fleet_mpi.checkpoint.formats.base import Lod, Value
 from fleet_mpi.checkpoint.formats.tensor_stream import read_tensor, write_tensor
 from fleet_mpi.errors import CheckpointDamaged
 
@@ -24,7 +25,7 @@ _MODEL = "__model__"
 class TensorFiles:
     """The files of a folder."""
 
-    def __init__(self, filename: None = None) -> None:
+    def __init__(self, filename: str | None = None) -> None:
         pass
 
     @staticmethod
@@ -38,7 +39,7 @@ class TensorFiles:
             with save.open(name) as stream:
                 write_tensor(stream, array, lod)
 
-    def write_block(self, save: Save, name: str, block: int, rows: Iterable[tuple[int, int]], array) -> None:
+    def write_block(self, save: Save, name: str, block: int, rows: Iterable[tuple[int, int]], array: Array) -> None:
         """Write a block of a variable; ``rows`` are (first row, number of rows) of all its blocks, in order."""
         self.write(save, [Value(_block_name(name, block), array)])
         save.note(_NOTE + name, until=name, rows=[list(one) for one in rows])
@@ -60,21 +61,21 @@ class TensorFiles:
 
     def names(self, folder: SavedFiles) -> list[str]:
         """The files of a folder, apart from a model and what is hidden."""
-        found = folder.manifest.files or [one for one in os.listdir(folder.folder)
-                                          if os.path.isfile(os.path.join(folder.folder, one))]
+        found = list(folder.manifest.files) or [one for one in os.listdir(folder.folder)
+                                                if os.path.isfile(os.path.join(folder.folder, one))]
         return sorted(one for one in found if one != manifest.NAME and not one.startswith((".", _MODEL)))
 
 
-def _block_name(name, block):
+def _block_name(name: str, block: int) -> str:
     return f"{name}.block{block}"
 
 
-def _files_of(folder, name):
+def _files_of(folder: SavedFiles | None, name: str) -> list[str]:
     noted = None if folder is None else folder.manifest.notes.get(_NOTE + name)
     return [name] if noted is None else [_block_name(name, block) for block in range(len(noted["rows"]))]
 
 
-def _read(files, name):
+def _read(files: SavedFiles, name: str) -> tuple[np.ndarray, Lod]:
     """(array, lod) of a file that has one tensor."""
     with files.open(name) as stream:
         found = read_tensor(stream)
@@ -84,7 +85,7 @@ def _read(files, name):
     return found
 
 
-def _joined(files, name, parts):
+def _joined(files: SavedFiles, name: str, parts: list[tuple[np.ndarray, Lod]]) -> tuple[np.ndarray, Lod]:
     """The whole of (array, lod) pairs, one for each file of a variable."""
     noted = files.manifest.notes.get(_NOTE + name)
     if noted is None:

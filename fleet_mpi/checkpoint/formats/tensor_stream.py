@@ -8,10 +8,12 @@ Everything is little-endian. Several may follow each other in one stream.
 Knows arrays only; which variable a tensor belongs to is for the caller to say.
 """
 
+from __future__ import annotations
+
 import math
 import struct
 import sys
-from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +22,24 @@ from fleet_mpi.checkpoint.formats import tensor_desc
 from fleet_mpi.checkpoint.formats.checked_stream import CheckedStream
 from fleet_mpi.errors import UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from _typeshed import SupportsWrite
+
+    from fleet_mpi.arrays import Array
+    from fleet_mpi.checkpoint.formats.base import Lod
+    from fleet_mpi.checkpoint.formats.checked_stream import BinaryStream
+    from fleet_mpi.errors import FleetError
+
+    Output = SupportsWrite[bytes | memoryview]
+    Refusal = Callable[[str], FleetError]   # makes the error of a sentence
+
 VERSION = 0
 _UINT32, _INT32, _UINT64, _INT64 = (struct.Struct(code) for code in ("<I", "<i", "<Q", "<q"))
 
 
-def write_tensor(stream, array, lod: Sequence[Sequence[int]] = ()) -> None:
+def write_tensor(stream: Output, array: Array, lod: Sequence[Sequence[int]] = ()) -> None:
     """Append a tensor; ``lod`` holds the offsets of each level, outermost first."""
     array = to_host(array)
     _check_lod(lod, array.shape, UsageError, "write_tensor: ")
@@ -36,7 +51,7 @@ def write_tensor(stream, array, lod: Sequence[Sequence[int]] = ()) -> None:
     _write_bare(stream, desc, array)
 
 
-def read_tensor(stream) -> tuple[np.ndarray, tuple]:
+def read_tensor(stream: BinaryStream) -> tuple[np.ndarray, Lod]:
     """Read the tensor that starts here: (array, lod), the lod a tuple of offsets per level.
 
     Raises CheckpointDamaged, with file, offset and what was expected, if anything does not fit.
@@ -44,14 +59,14 @@ def read_tensor(stream) -> tuple[np.ndarray, tuple]:
     return _read_tensor(CheckedStream(stream))
 
 
-def read_tensors(stream) -> Iterator[tuple[np.ndarray, tuple]]:
+def read_tensors(stream: BinaryStream) -> Iterator[tuple[np.ndarray, Lod]]:
     """Yield (array, lod) for every tensor up to the end of the stream, which must end after a whole one."""
     source = CheckedStream(stream)
     while not source.at_end():
         yield _read_tensor(source)
 
 
-def write_rows(stream, rows: Rows) -> None:
+def write_rows(stream: Output, rows: Rows) -> None:
     """Append selected rows (``fleet_mpi.arrays.Rows``)."""
     ids, values = np.asarray(to_host(rows.ids), "<i8"), to_host(rows.values)
     _check_row_ids(ids, values.shape, rows.height, UsageError, "write_rows: ")
@@ -61,7 +76,7 @@ def write_rows(stream, rows: Rows) -> None:
     _write_bare(stream, desc, values)
 
 
-def read_rows(stream) -> Rows:
+def read_rows(stream: BinaryStream) -> Rows:
     """Read the selected rows that start here; raises CheckpointDamaged as ``read_tensor`` does."""
     source = CheckedStream(stream)
     _read_version(source, "selected rows")
@@ -73,17 +88,17 @@ def read_rows(stream) -> Rows:
     return Rows(_native(ids), values, height)
 
 
-def _write_bare(stream, desc, array):
+def _write_bare(stream: Output, desc: bytes, array: np.ndarray) -> None:
     stream.write(_UINT32.pack(VERSION) + _INT32.pack(len(desc)) + desc)
-    # reshape(-1): memoryview cannot cast an array without axes, and a cast refuses a shape with a zero.
+    # reshape(-1): a view as bytes needs an axis.
     values = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
-    stream.write(memoryview(values.view(np.uint8)))
+    stream.write(values.view(np.uint8).data)
 
 
-def _read_tensor(source):
+def _read_tensor(source: CheckedStream) -> tuple[np.ndarray, Lod]:
     _read_version(source, "tensor")
     levels = source.take_number(_UINT64, "number of LoD levels")
-    lod = []
+    lod: list[tuple[int, ...]] = []
     # A plain loop, not range(levels): a damaged count may be far above what the file can hold.
     while len(lod) < levels:
         lod.append(_read_level(source))
@@ -92,14 +107,14 @@ def _read_tensor(source):
     return array, tuple(lod)
 
 
-def _read_level(source):
+def _read_level(source: CheckedStream) -> tuple[int, ...]:
     size_bytes = source.take_number(_UINT64, "size of a LoD level")
     if size_bytes % 8:
         raise source.damaged(f"expected the size of a LoD level to be a multiple of 8, got {size_bytes}")
     return tuple(source.take_array((size_bytes // 8,), np.dtype("<u8"), "LoD offsets").tolist())
 
 
-def _read_bare(source):
+def _read_bare(source: CheckedStream) -> np.ndarray:
     _read_version(source, "values")
     size_bytes = source.take_number(_INT32, "length of the tensor's description")
     if size_bytes < 0:
@@ -115,17 +130,17 @@ def _read_bare(source):
     return _native(values)
 
 
-def _read_version(source, what):
+def _read_version(source: CheckedStream, what: str) -> None:
     version = source.take_number(_UINT32, f"version of the {what}")
     if version != VERSION:
         raise source.damaged(f"expected version {VERSION} of the {what}, got {version}")
 
 
-def _native(array):
+def _native(array: np.ndarray) -> np.ndarray:
     return array if sys.byteorder == "little" else array.astype(array.dtype.newbyteorder("="))
 
 
-def _check_lod(lod, shape, error, who=""):
+def _check_lod(lod: Sequence[Sequence[int]], shape: tuple[int, ...], error: Refusal, who: str = "") -> None:
     """Each level starts at 0, never falls, and ends at the number of parts of the level below it."""
     for depth, level in enumerate(lod):
         level = [int(offset) for offset in level]
@@ -136,7 +151,7 @@ def _check_lod(lod, shape, error, who=""):
             raise error(f"{who}expected LoD level {depth} to end at {below}, got {level[-1]}")
 
 
-def _check_row_ids(ids, shape, height, error, who=""):
+def _check_row_ids(ids: np.ndarray, shape: tuple[int, ...], height: int, error: Refusal, who: str = "") -> None:
     if shape[:1] != (len(ids),):
         raise error(f"{who}expected values of {len(ids)} rows, got shape {list(shape)}")
     if len(ids) and not 0 <= ids.min() <= ids.max() < height:

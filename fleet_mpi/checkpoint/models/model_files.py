@@ -4,7 +4,10 @@
 original's format for several tensors in one file; ``<path>.pdmodel`` the program itself.
 """
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from fleet_mpi.checkpoint.folders.transaction import saving_into
 from fleet_mpi.checkpoint.loading import load_all
@@ -15,8 +18,15 @@ from fleet_mpi.checkpoint.values import of_program
 from fleet_mpi.checkpoint.variables import is_other, is_parameter, program_of
 from fleet_mpi.errors import NotBuilt, UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def save(program, model_path: str, protocol=None) -> None:
+    from fleet_mpi.checkpoint.variables import AnyProgram
+    from fleet_mpi.program.engine.executor import Executor
+    from fleet_mpi.program.graph.variable import Variable
+
+
+def save(program: AnyProgram, model_path: str, protocol: int | None = None) -> None:
     """Write the three files; the second only where anything besides parameters persists."""
     folder, name = _split(model_path)
     refuse_on_server(program, "save")
@@ -31,7 +41,8 @@ def save(program, model_path: str, protocol=None) -> None:
             stream.write(values.program.serialize_to_string())
 
 
-def load(program, model_path: str, executor=None, var_list=None) -> None:
+def load(program: AnyProgram, model_path: str, executor: Executor | None = None,
+         var_list: Sequence[Variable] | None = None) -> None:
     """Read a program's state back; the program itself is not replaced."""
     if var_list is not None:
         raise NotBuilt("load: var_list is not built; save single variables with io.save_vars and load them with "
@@ -40,7 +51,7 @@ def load(program, model_path: str, executor=None, var_list=None) -> None:
     load_all(Source(folder, (name + ".pdparams", name + ".pdopt")), program)
 
 
-def _split(model_path):
+def _split(model_path: str) -> tuple[str, str]:
     folder, name = os.path.split(model_path)
     if not name:
         raise UsageError(f"save, load: expected a path that ends with a name, got {model_path!r}")

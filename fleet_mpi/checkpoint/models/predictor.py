@@ -3,7 +3,10 @@
 A predictor has a scope of its own, so that it changes nothing of what the script trains.
 """
 
+from __future__ import annotations
+
 import enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,11 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace, CUDAPlace
 from fleet_mpi.program.engine.scope import Scope, Tensor, scope_guard
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
 
 
 class PaddleDType(enum.IntEnum):
@@ -28,7 +36,7 @@ _DTYPES = {PaddleDType.FLOAT32: "float32", PaddleDType.INT64: "int64", PaddleDTy
 class PaddleBuf:
     """Values in a row."""
 
-    def __init__(self, data=()):
+    def __init__(self, data: ArrayLike = ()) -> None:
         self._array = np.asarray(data)
 
     def float_data(self) -> list[float]:
@@ -45,7 +53,7 @@ class PaddleBuf:
         """The size in bytes."""
         return self._array.nbytes
 
-    def tolist(self) -> list:
+    def tolist(self) -> list[Any]:
         """The values as a list."""
         return self._array.reshape(-1).tolist()
 
@@ -53,9 +61,10 @@ class PaddleBuf:
 class PaddleTensor:
     """Values with a shape, a type and offsets of sequences, to be set one by one or made from an array."""
 
-    def __init__(self, data=None, name=""):
+    def __init__(self, data: ArrayLike | None = None, name: str = "") -> None:
         array = np.asarray(data) if data is not None else np.empty(0, "float32")
-        self.name, self.lod, self.shape, self.data = name, [], list(array.shape), PaddleBuf(array)
+        self.name, self.shape, self.data = name, list(array.shape), PaddleBuf(array)
+        self.lod: list[list[int]] = []
         self.dtype = next((kind for kind, name in _DTYPES.items() if name == array.dtype), PaddleDType.FLOAT32)
 
     def as_ndarray(self) -> np.ndarray:
@@ -66,11 +75,11 @@ class PaddleTensor:
 class NativeConfig:
     """Which model (``model_dir``, or ``prog_file`` and ``param_file``), and where it runs."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.model_dir, self.prog_file, self.param_file = "", "", ""
         self.use_gpu, self.device, self.fraction_of_gpu_memory, self.specify_input_name = False, 0, 0.0, False
 
-    def predictor(self) -> "PaddlePredictor":
+    def predictor(self) -> PaddlePredictor:
         """Load the model."""
         return PaddlePredictor(self)
 
@@ -79,7 +88,7 @@ class PaddlePredictor:
     """A loaded model; ``run`` takes a tensor per variable to feed, in their order, or by name where tensors have
     one."""
 
-    def __init__(self, config):
+    def __init__(self, config: NativeConfig) -> None:
         if not config.model_dir:
             raise UsageError("NativeConfig: set model_dir to the folder that save_inference_model wrote")
         self._scope = Scope()
@@ -105,13 +114,13 @@ def create_paddle_predictor(config: NativeConfig) -> PaddlePredictor:
     return config.predictor()
 
 
-def _with_lod(given):
+def _with_lod(given: PaddleTensor) -> Tensor:
     tensor = Tensor(given.as_ndarray())
     tensor.set_lod(given.lod)
     return tensor
 
 
-def _from(tensor, name):
+def _from(tensor: Tensor, name: str) -> PaddleTensor:
     made = PaddleTensor(tensor.numpy(), name)
     made.lod = tensor.lod()
     return made

@@ -1,7 +1,9 @@
 """A saved program's variables as a dictionary of arrays: ``load_program_state`` and ``set_program_state``."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,15 +17,23 @@ from fleet_mpi.errors import CheckpointMissing, UsageError
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.serialize import parse
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
-def load_program_state(model_path: str, var_list: Iterable | None = None) -> dict[str, np.ndarray]:
+    from fleet_mpi.checkpoint.formats import Format
+    from fleet_mpi.checkpoint.variables import AnyProgram
+    from fleet_mpi.program.engine.executor import Executor
+    from fleet_mpi.program.graph.variable import Variable
+
+
+def load_program_state(model_path: str, var_list: Iterable[Variable | str] | None = None) -> dict[str, np.ndarray]:
     """{name: array} of what ``save``, ``save_params`` or ``save_persistables`` wrote.
 
     ``model_path`` is the path given to ``save``, a folder with a file per variable, or one file for all; only the last
     needs ``var_list``. Of the others a list chooses.
     """
     folder, name = os.path.split(os.fspath(model_path).rstrip(os.sep))
-    chosen = None if var_list is None else sorted(getattr(var, "name", var) for var in var_list)
+    chosen = None if var_list is None else sorted(var if isinstance(var, str) else var.name for var in var_list)
     if os.path.isdir(folder or ".") and SavedFiles(folder or ".").has(name + ".pdparams"):
         values = read_settled(folder or ".", lambda files: _of_a_model(files, name))
     elif os.path.isdir(model_path):
@@ -38,7 +48,7 @@ def load_program_state(model_path: str, var_list: Iterable | None = None) -> dic
     return {one: array for one, array, _ in values if chosen is None or one in chosen}
 
 
-def set_program_state(program, state_dict: dict[str, np.ndarray]) -> None:
+def set_program_state(program: AnyProgram, state_dict: dict[str, np.ndarray]) -> None:
     """Give a program's variables in the global scope their values from a dictionary; others in it are named once."""
     known = choose(program, None, is_persistable)
     if not isinstance(state_dict, dict):
@@ -50,19 +60,19 @@ def set_program_state(program, state_dict: dict[str, np.ndarray]) -> None:
     put_values(global_scope(), {name: known[name] for name, _, _ in values}, values, "set_program_state")
 
 
-def parameter_value(parameter, executor) -> np.ndarray:
+def parameter_value(parameter: Variable, executor: Executor | None) -> np.ndarray:
     """The value of a parameter in the global scope (``fluid.io.get_parameter_value``)."""
     if not is_parameter(parameter):
         raise UsageError(f"get_parameter_value: expected a parameter, got {parameter!r}")
     return value_in(global_scope(), parameter.name).numpy()
 
 
-def parameter_value_by_name(name: str, executor, program=None) -> np.ndarray:
+def parameter_value_by_name(name: str, executor: Executor | None, program: AnyProgram = None) -> np.ndarray:
     """As ``parameter_value``, by the parameter's name in a program."""
     return parameter_value(program_of(program).global_block().var(name), executor)
 
 
-def _of_a_model(files, name):
+def _of_a_model(files: SavedFiles, name: str) -> Iterator[Value]:
     """The parameters and, where there are any, what else persists; the program beside them knows their names."""
     program, _ = parse(files.read(name + ".pdmodel"), os.path.join(files.folder, name + ".pdmodel"))
     params, others = choose(program, None, is_parameter), choose(program, None, is_other)
@@ -71,7 +81,7 @@ def _of_a_model(files, name):
         yield from formats.of(name + ".pdopt").read(files, others, others)
 
 
-def _of_a_format(files, format, chosen):
+def _of_a_format(files: SavedFiles, format: Format, chosen: list[str] | None) -> Iterator[Value]:
     """The variables chosen, or all that the files name."""
-    names = chosen or format.names(files)
+    names = chosen or format.names(files) or []
     return format.read(files, names, names)

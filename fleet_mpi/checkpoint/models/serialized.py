@@ -3,10 +3,12 @@
 The bytes are those of the files that ``save_inference_model`` writes, so that either may be read as the other.
 """
 
+from __future__ import annotations
+
 import io
 import os
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +29,17 @@ from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.graph.serialize import program_from_bytes
 from fleet_mpi.program.graph.variable import Variable
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
-def normalize_program(program: Program, feed_vars, fetch_vars) -> Program:
+    from fleet_mpi.arrays import Array
+    from fleet_mpi.checkpoint.variables import AnyProgram
+    from fleet_mpi.program.engine.executor import Executor
+
+    Variables = Variable | Sequence[Variable]
+
+
+def normalize_program(program: Program, feed_vars: Variables, fetch_vars: Variables) -> Program:
     """The part of a program that leads from what is fed to what is fetched, with the ops that say so."""
     if not isinstance(program, Program):
         raise UsageError(f"normalize_program: expected a Program, got {type(program).__name__}")
@@ -39,7 +50,7 @@ def normalize_program(program: Program, feed_vars, fetch_vars) -> Program:
     return pruned
 
 
-def serialize_program(feed_vars, fetch_vars, program=None, **kwargs) -> bytes:
+def serialize_program(feed_vars: Variables, fetch_vars: Variables, program: AnyProgram = None, **kwargs: Any) -> bytes:
     """The program for inference as bytes."""
     return _model(_names("feed_vars", feed_vars), _names("fetch_vars", fetch_vars), program)[1]
 
@@ -49,7 +60,8 @@ def deserialize_program(data: bytes) -> Program:
     return program_from_bytes(_bytes("deserialize_program", data))
 
 
-def serialize_persistables(feed_vars, fetch_vars, executor, program=None, **kwargs) -> bytes | None:
+def serialize_persistables(feed_vars: Variables, fetch_vars: Variables, executor: Executor | None,
+                           program: AnyProgram = None, **kwargs: Any) -> bytes | None:
     """The values of what persists of the program for inference, as bytes; None where there is nothing."""
     pruned = _model(_names("feed_vars", feed_vars), _names("fetch_vars", fetch_vars), program)[0]
     chosen = choose(pruned, None, is_persistable)
@@ -64,7 +76,7 @@ def serialize_persistables(feed_vars, fetch_vars, executor, program=None, **kwar
     return memory.content.getvalue()
 
 
-def deserialize_persistables(program, data: bytes, executor) -> None:
+def deserialize_persistables(program: AnyProgram, data: bytes, executor: Executor | None) -> None:
     """Give a program's variables in the global scope the values of such bytes."""
     chosen = choose(program, None, is_persistable)
     found = list(read_tensors(io.BytesIO(_bytes("deserialize_persistables", data)))) if chosen else []
@@ -95,32 +107,32 @@ def load_from_file(path: str) -> bytes:
 class _Memory:
     """Takes one file of a save and keeps it as bytes."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.content = io.BytesIO()
 
     @contextmanager
-    def open(self, name):
+    def open(self, name: str) -> Iterator[io.BytesIO]:
         yield self.content
 
-    def has(self, array):
+    def has(self, array: Array) -> None:
         """Nothing to note: the bytes are the caller's own."""
 
 
-def _model(feeds, fetches, program):
+def _model(feeds: list[str], fetches: list[str], program: AnyProgram) -> tuple[Program, bytes, list[str]]:
     """(pruned program, bytes, names) of a program as the script wrote it, before it was spread over servers."""
     program = program_of(program)
     return model_for(feeds, fetches, program._distribution.origin if program._distribution is not None else program)
 
 
-def _names(argument, given):
-    given = given if isinstance(given, (list, tuple)) else [given]
-    wrong = [type(one).__name__ for one in given if not isinstance(one, Variable)]
-    if wrong or not given:
+def _names(argument: str, given: Variables) -> list[str]:
+    listed: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
+    wrong = [type(one).__name__ for one in listed if not isinstance(one, Variable)]
+    if wrong or not listed:
         raise UsageError(f"{argument}: expected a variable or a list of variables, got {wrong or 'nothing'}")
-    return [one.name for one in given]
+    return [one.name for one in listed]
 
 
-def _bytes(who, given):
+def _bytes(who: str, given: bytes) -> bytes:
     if not isinstance(given, bytes):
         raise UsageError(f"{who}: expected bytes, got {type(given).__name__}")
     return given

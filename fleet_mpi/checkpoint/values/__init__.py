@@ -12,14 +12,14 @@ from fleet_mpi.checkpoint.values.base import Values
 from fleet_mpi.checkpoint.values.blocks import BlockValues
 from fleet_mpi.checkpoint.values.scope import ScopeValues
 from fleet_mpi.checkpoint.values.servers import ServerValues, connected
-from fleet_mpi.checkpoint.variables import program_of
+from fleet_mpi.checkpoint.variables import AnyProgram, program_of
 from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.program.engine.scope import global_scope
 
 __all__ = ["BlockValues", "ScopeValues", "ServerValues", "Values", "of_program"]
 
 
-def of_program(main_program, what: str) -> Values:
+def of_program(main_program: AnyProgram, what: str) -> Values:
     """The values of a program in the global scope; ``what`` is the call that asks, for sentences."""
     program = program_of(main_program)
     if program._distribution is None:

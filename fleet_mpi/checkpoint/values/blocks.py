@@ -5,35 +5,49 @@ servers there was before; it saves what it has, which the others' blocks make wh
 What workers keep themselves is not its business.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi import notices
-from fleet_mpi.checkpoint.folders.transaction import Save
 from fleet_mpi.checkpoint.formats.base import Value
 from fleet_mpi.checkpoint.formats.tensor_files import TensorFiles
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.values.scope import differences, refuse_differences, value_in
-from fleet_mpi.checkpoint.variables import Predicate, choose, is_persistable
+from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.parameter_server.state import Inventory
-from fleet_mpi.program.engine.scope import Scope
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.server_program import scope_name, shards_of, state_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fleet_mpi.checkpoint.folders.transaction import Save
+    from fleet_mpi.checkpoint.variables import Predicate
+    from fleet_mpi.parameter_server.state import StateKey
+    from fleet_mpi.placement.shard import Shard
+    from fleet_mpi.program.engine.scope import Scope
+    from fleet_mpi.program.graph.variable import Variable
+    from fleet_mpi.transpile.distribution import Distribution
+
+    Place = tuple[Shard | None, str]   # a shard, or None for a number, and its name in the scope
 
 
 class BlockValues:
     """The values of a server's program, in a scope; ``program`` is the whole one."""
 
-    def __init__(self, distribution, index: int, scope: Scope) -> None:
+    def __init__(self, distribution: Distribution, index: int, scope: Scope) -> None:
         self.distribution, self.index, self.scope = distribution, index, scope
         self.program = distribution.origin
         self.inventory = Inventory(sessions.describe(distribution))
 
-    def choose(self, vars: Iterable | None = None, predicate: Predicate | None = None) -> dict[str, list]:
-        """{variable of the whole program: [(shard, or None for a number; its name in the scope)]}."""
+    def choose(self, vars: Iterable[Variable | str] | None = None,
+               predicate: Predicate | None = None) -> dict[str, list[Place]]:
+        """{variable of the whole program: where this server has parts of it}."""
         listed = None if vars is None else {getattr(var, "name", var) for var in vars}
         chosen = choose(self.program, None, (predicate or is_persistable) if vars is None else is_persistable)
         found = {}
@@ -43,11 +57,11 @@ class BlockValues:
                 found[name] = places
         return dict(sorted(found.items()))
 
-    def at_one_moment(self, chosen: dict[str, list]) -> contextlib.AbstractContextManager:
+    def at_one_moment(self, chosen: dict[str, list[Place]]) -> contextlib.AbstractContextManager[None]:
         """A server that saves does not serve meanwhile."""
         return contextlib.nullcontext()
 
-    def add(self, save: Save, chosen: dict[str, list], filename: str | None = None) -> None:
+    def add(self, save: Save, chosen: dict[str, list[Place]], filename: str | None = None) -> None:
         """Let a save have some variables, a file for each block: several servers save into one folder."""
         if filename is not None:
             notices.once("blocks",
@@ -63,9 +77,12 @@ class BlockValues:
                     rows = [(one.row_begin, one.rows) for one in self.inventory.shards(shard.variable)]
                     TensorFiles().write_block(save, name, shard.block, rows, array)
 
-    def load(self, source: Source, vars: Iterable | None = None, predicate: Predicate | None = None) -> None:
+    def load(self, source: Source, vars: Iterable[Variable | str] | None = None,
+             predicate: Predicate | None = None) -> None:
         """Let the scope have this server's blocks of what is in a Source, if all of it fits."""
-        whole, found, wrong = choose(self.program, None, is_persistable), {}, {}
+        whole = choose(self.program, None, is_persistable)
+        found: dict[str, list[tuple[str, np.ndarray]]] = {}
+        wrong: dict[str, list[str]] = {}
         if len(source.files) == 1 and not source.has(self.program, whole):
             source = Source(source.folder)   # servers saved it: a file for each block
         wanted = self._needed(self.choose(vars, predicate), source)
@@ -79,13 +96,13 @@ class BlockValues:
         # there.
         self.distribution.loaded_from = [os.path.abspath(source.folder), source.files]
 
-    def _needed(self, chosen, source):
+    def _needed(self, chosen: dict[str, list[Place]], source: Source) -> dict[str, list[Place]]:
         """A rate that servers compute is computed before it is used: it may be missing."""
         kinds = self.inventory.by_program_name(self.distribution.counters())
         return {name: places for name, places in chosen.items()
                 if kinds[name].kind != "rate" or source.has(self.program, [name])}
 
-    def _places(self, name, key):
+    def _places(self, name: str, key: StateKey) -> Iterator[Place]:
         if key.kind in ("rate", "counter"):
             yield None, name
             return
@@ -95,7 +112,7 @@ class BlockValues:
                        scope_name(shard) if key.kind == "param" else state_name(name, shard, self.distribution))
 
 
-def _part(array, shard):
+def _part(array: np.ndarray, shard: Shard | None) -> np.ndarray:
     """A copy of the part of a whole value that belongs to a shard; a number belongs to all."""
     if shard is None:
         return array

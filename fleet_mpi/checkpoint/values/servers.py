@@ -5,27 +5,38 @@ cut, or one process can load them. Parameters, optimizer states and the counters
 of one moment; what else persists (statistics of batch normalisation, rates that workers set) is the worker's.
 """
 
+from __future__ import annotations
+
 import functools
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi.checkpoint import formats
-from fleet_mpi.checkpoint.folders.transaction import Save
 from fleet_mpi.checkpoint.formats import Value
-from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.values.scope import differences, put_values, refuse_differences, value_in
-from fleet_mpi.checkpoint.variables import Predicate, choose, is_persistable
+from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import CheckpointDamaged, UsageError
-from fleet_mpi.parameter_server.state import Inventory, ServerState
-from fleet_mpi.program.engine.scope import Scope, global_scope
-from fleet_mpi.program.graph.variable import Variable
+from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.ranks.ending import amid
 from fleet_mpi.runtime import sessions
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
-def connected(what: str):
+    from fleet_mpi.checkpoint.folders.transaction import Save
+    from fleet_mpi.checkpoint.sources import Source
+    from fleet_mpi.checkpoint.variables import Predicate
+    from fleet_mpi.parameter_server.state import Inventory, ServerState
+    from fleet_mpi.program.engine.scope import Scope
+    from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.program.graph.variable import Variable
+    from fleet_mpi.runtime.sessions import WorkerSession
+    from fleet_mpi.transpile.distribution import Distribution
+
+
+def connected(what: str) -> WorkerSession:
     """The session of the global scope, with all that was pushed applied; UsageError where there is none."""
     session = sessions.session_of(global_scope())
     if session is None or session.is_over:
@@ -41,16 +52,17 @@ class ServerValues:
     None of the client's pushes may be in flight. ``program`` is another one with variables of the same names, if any.
     """
 
-    def __init__(self, state: ServerState, distribution, program=None) -> None:
+    def __init__(self, state: ServerState, distribution: Distribution, program: Program | None = None) -> None:
         self.state, self.program = state, program or distribution.origin
         self.counters = distribution.counters()
         self.keys = state.inventory.by_program_name(self.counters)
 
-    def choose(self, vars: Iterable | None = None, predicate: Predicate | None = None) -> dict[str, Variable]:
+    def choose(self, vars: Iterable[Variable | str] | None = None,
+               predicate: Predicate | None = None) -> dict[str, Variable]:
         """The variables meant; names that the program does not have are the servers' own, and passed over."""
         return choose(self.program, None, _chooser(vars, predicate))
 
-    def at_one_moment(self, chosen: dict[str, Variable]) -> AbstractContextManager:
+    def at_one_moment(self, chosen: dict[str, Variable]) -> AbstractContextManager[None]:
         """The servers copy their part of these variables, and go on training."""
         for name in chosen:
             if name not in self.keys:
@@ -61,7 +73,7 @@ class ServerValues:
         """Let a save have variables, from the servers' copies and from the scope."""
         formats.of(filename).write(save, self._read(save, chosen))
 
-    def _read(self, save, chosen):
+    def _read(self, save: Save, chosen: dict[str, Variable]) -> Iterator[Value]:
         fetched = self.state.fetch_all([self.keys[name] for name in chosen if name in self.keys])
         for name in chosen:
             if name in self.keys:
@@ -82,7 +94,7 @@ class ServerValues:
             name: list(differences(name, tuple(chosen[name].shape), chosen[name]._dtype, array))
             for name, array, _ in source.read(self.program, mine)})
         self.load_rest(source)
-        stored = {}
+        stored: dict[str, tuple[np.ndarray, Callable[[], np.ndarray]]] = {}
         with self.state.frozen(alone=True):
             for name, array, _ in source.read(self.program, mine):
                 self.state.store(self.keys[name], array)
@@ -99,7 +111,8 @@ class ServerValues:
         return rest_of(self.state.inventory, self.program, self.counters)
 
 
-def load_rest(inventory: Inventory, source: Source, program, scope: Scope, counters: Iterable[str] = ()) -> None:
+def load_rest(inventory: Inventory, source: Source, program: Program, scope: Scope,
+              counters: Iterable[str] = ()) -> None:
     """Let a worker's scope have what is not the servers'."""
     chosen = choose(program, None, is_persistable)
     rest = {name: chosen[name] for name in rest_of(inventory, program, counters)}
@@ -107,13 +120,13 @@ def load_rest(inventory: Inventory, source: Source, program, scope: Scope, count
         put_values(scope, rest, source.read(program, list(rest)), source.folder)
 
 
-def rest_of(inventory: Inventory, program, counters: Iterable[str] = ()) -> list[str]:
+def rest_of(inventory: Inventory, program: Program, counters: Iterable[str] = ()) -> list[str]:
     """The persistable variables of a program that are not the servers'."""
     keys = inventory.by_program_name(counters)
     return [name for name in choose(program, None, is_persistable) if name not in keys]
 
 
-def _chooser(vars, predicate):
+def _chooser(vars: Iterable[Variable | str] | None, predicate: Predicate | None) -> Predicate:
     """The predicate that means the variables listed, or the one given."""
     if vars is None:
         return predicate or is_persistable
@@ -121,7 +134,7 @@ def _chooser(vars, predicate):
     return lambda var: var.name in names
 
 
-def _check_numbers(dirname, stored):
+def _check_numbers(dirname: str, stored: dict[str, tuple[np.ndarray, Callable[[], np.ndarray]]]) -> None:
     """Variables that are updated in one call share their beta powers and the like: these must be equal."""
     for who, (array, read_back) in stored.items():
         kept = read_back()

@@ -12,28 +12,52 @@ messages, and no other room knows what a table looks like inside. Of the dense t
 more: it lies in an image of bytes (``params``), which is updated and answered piece by piece (``update_piece``).
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from fleet_mpi.parameter_server.recipes import Recipe, Step
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from fleet_mpi.parameter_server.recipes import Recipe, Step
+    from fleet_mpi.placement.shard import Shard
+
+Contribution: TypeAlias = Any   # what a table reads from a push: each kind's own
+Node: TypeAlias = tuple[int, int, float]   # of a tree of squares: level, index, sum
+
+
+class Variable(Protocol):
+    """What is known of a variable."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the whole."""
+
+    @property
+    def dtype(self) -> str:
+        """The type of an element."""
 
 
 class Described(Protocol):
     """What all ranks know of a table. The variables of a table share its fate: one for rows, many in the dense one."""
 
     @property
-    def variables(self) -> Mapping[str, Any]:
-        """{name: what is known of a variable: name, shape, dtype}."""
+    def variables(self) -> Mapping[str, Variable]:
+        """All of the table, by name."""
 
     def recipe_of(self, variable: str) -> Recipe:
         """How a variable is updated."""
 
-    def shards_of(self, variable: str) -> Sequence[Any]:
+    def shards_of(self, variable: str) -> Sequence[Shard]:
         """All shards of a variable, in order: together they are the whole of it."""
 
-    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> "Table":
+    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> Table:
         """What server number ``server`` keeps; ``rates`` is {name: [1] array}, which changes in place."""
 
 
@@ -52,7 +76,7 @@ class DescribedByRows(Described, Protocol):
     def width(self) -> int:
         """How many elements a row has."""
 
-    def route(self, servers: int) -> "Route":
+    def route(self, servers: int) -> Route:
         """The way to its rows in a job of so many servers."""
 
 
@@ -78,13 +102,13 @@ class Gradient(Protocol):
     def scale(self, factor: np.ndarray) -> None:
         """Multiply by one number, rounded to the gradient's type first."""
 
-    def nodes(self) -> list:
+    def nodes(self) -> list[Node]:
         """The nodes of the tree of squares of the gradient."""
 
-    def measure(self) -> dict[str, list]:
+    def measure(self) -> dict[str, list[Node]]:
         """{what: nodes} of what the rule wants the norms of; nothing for most rules."""
 
-    def finish(self, squares: tuple) -> None:
+    def finish(self, squares: tuple[np.ndarray, ...]) -> None:
         """Run the rule, with the sums of squares of what was measured, in that order."""
 
 
@@ -100,7 +124,7 @@ class Table(Protocol):
     def push_bytes(self, count: int) -> int:
         """The bytes that a push of so many rows has for this table; PeerLost for a count that cannot be."""
 
-    def read(self, body: np.ndarray, count: int) -> Any:
+    def read(self, body: np.ndarray, count: int) -> Contribution:
         """What a worker contributes by these bytes of its push: views of them; PeerLost where they are damaged."""
 
     def answer_bytes(self, count: int) -> int:
@@ -111,15 +135,15 @@ class Table(Protocol):
 
     # Updating. Contributions are what ``read`` gave, one for each worker, in worker order; they may be changed.
 
-    def update(self, contributions: Sequence[Any]) -> None:
+    def update(self, contributions: Sequence[Contribution]) -> None:
         """One update by the mean of the contributions, where no table of the job needs norms."""
 
-    def gradients(self, contributions: Sequence[Any]) -> Sequence[Gradient]:
+    def gradients(self, contributions: Sequence[Contribution]) -> Sequence[Gradient]:
         """The mean of the contributions, ready for an update with norms."""
 
     # Values by name, for loading and saving.
 
-    def shards(self) -> Sequence[Any]:
+    def shards(self) -> Sequence[Shard]:
         """The shards kept here."""
 
     def param(self, variable: str, block: int) -> np.ndarray:

@@ -5,8 +5,10 @@ number of variables. An update goes piece by piece, as gradients arrive; where n
 everything at once. The image of gradients that a worker sends is not copied: calls are bound to where it lies.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,27 +17,31 @@ from fleet_mpi.arrays import aligned
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.recipes import Recipe, Step
 
+if TYPE_CHECKING:
+    from fleet_mpi.placement.placing import Placement
+    from fleet_mpi.placement.shard import Shard, Variable
+
 
 class DenseDescription(NamedTuple):
     """All dense variables of a job, which lie in the flat arrays of its workers."""
 
-    placement: Any
+    placement: Placement
     recipes: Mapping[str, Recipe]   # of these variables, and perhaps of others
 
     @property
-    def variables(self) -> dict[str, Any]:
-        """{name: name, shape and dtype}."""
+    def variables(self) -> dict[str, Variable]:
+        """By name."""
         return {one.name: one for one in self.placement.variables}
 
     def recipe_of(self, variable: str) -> Recipe:
         """How a variable is updated."""
         return self.recipes[variable]
 
-    def shards_of(self, variable: str) -> Sequence[Any]:
-        """All shards of a variable."""
+    def shards_of(self, variable: str) -> Sequence[Shard]:
+        """All of a variable."""
         return self.placement.of_variable(variable)
 
-    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> "DenseTable":
+    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> DenseTable:
         """What a server keeps."""
         image = ServerImage(FlatLayout(self.placement.variables), self.placement.of_server(server))
         return DenseTable(image, self.recipes, rates)
@@ -218,7 +224,7 @@ class DenseTable:
             known = self._scratch[grad.dtype] = arrays.empty(len(grad), grad.dtype)
         return known[:len(grad)]
 
-    def gradients(self, contributions: Sequence[Contribution]) -> list["SegmentGradient"]:
+    def gradients(self, contributions: Sequence[Contribution]) -> list[SegmentGradient]:
         """The mean of the contributions, segment by segment."""
         for number in range(len(self.segments)):
             self._average(contributions, number)

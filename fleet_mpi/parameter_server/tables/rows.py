@@ -5,8 +5,10 @@ within that array, *local* ids, are what travels. Row gradients are summed by id
 divided by the number of all that contributed, as dense ones are, and updated by the same recipe.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from fleet_mpi.kernels.reference import rows as row_kernels
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe, Step
 
+if TYPE_CHECKING:
+    from fleet_mpi.placement.shard import Shard
+
 
 class RowOutOfRange(UsageError, IndexError):
     """An id that is no row of its table."""
@@ -26,13 +31,13 @@ class RowTableDescription(NamedTuple):
     """What workers and servers must know of a table: plain data. ``shards`` are all of its shards, cut by rows."""
 
     name: str
-    shape: tuple
+    shape: tuple[int, ...]
     dtype: str
-    shards: tuple
+    shards: tuple[Shard, ...]
     recipe: Recipe
 
     @property
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, RowTableDescription]:
         """The table itself."""
         return {self.name: self}
 
@@ -50,11 +55,11 @@ class RowTableDescription(NamedTuple):
         """The table's."""
         return self.recipe
 
-    def shards_of(self, variable: str) -> tuple:
+    def shards_of(self, variable: str) -> tuple[Shard, ...]:
         """The table's."""
         return self.shards
 
-    def of_server(self, server: int) -> list[tuple[Any, int]]:
+    def of_server(self, server: int) -> list[tuple[Shard, int]]:
         """(shard, its first local row) of every shard that a server keeps, in order of rows."""
         found, begin = [], 0
         for shard in sorted(self.shards, key=lambda one: one.row_begin):
@@ -63,11 +68,11 @@ class RowTableDescription(NamedTuple):
                 begin += shard.rows
         return found
 
-    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> "RowTable":
+    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> RowTable:
         """What a server keeps; ``rates`` is {name: [1] array}."""
         return RowTable(self, server, rates)
 
-    def route(self, servers: int) -> "RowRoute":
+    def route(self, servers: int) -> RowRoute:
         """Which server has which row."""
         return RowRoute(self, servers)
 
@@ -191,7 +196,7 @@ class RowTable:
             gradient.apply(step)
         gradient.finish(())
 
-    def gradients(self, contributions: Sequence[Rows]) -> list["RowGradient"]:
+    def gradients(self, contributions: Sequence[Rows]) -> list[RowGradient]:
         """One: the mean as ``update`` has it."""
         return [RowGradient(self, self._mean(contributions))]
 
