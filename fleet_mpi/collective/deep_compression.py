@@ -4,19 +4,38 @@ The arithmetic of one worker is in ``update_rules`` and ``kernels.update``; here
 whole gradients, past ``rampup_begin_step`` pairs of number and index. Knows no programs.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.kernels.reference import update
 from fleet_mpi.update_rules import dgc_count, momentum, sgd
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
 
-def shared_step(wire, workers, share, decay, param, grad, rate, velocity, u, v, step, mu, use_nesterov,
-                rampup_begin_step, rampup_step, sparsity):
+    from fleet_mpi.arrays import Array
+
+    class Wire(Protocol):
+        """The way to the other workers."""
+
+        def sum_now(self, array: Array) -> None:
+            """Replace an array by the sum over all workers."""
+
+        def gather(self, parts: list[np.ndarray]) -> list[list[np.ndarray]]:
+            """Every worker's host arrays."""
+
+
+def shared_step(wire: Wire, workers: int, share: Array, decay: Array | None, param: Array, grad: Array, rate: Array,
+                velocity: Array, u: Array, v: Array, step: Array, mu: float, use_nesterov: bool,
+                rampup_begin_step: int, rampup_step: int, sparsity: Sequence[float]) -> None:
     """Collective: one step of all workers, in place. Arrays are lines; ``step`` ([1] int64) counts from 0.
 
-    ``wire`` has ``sum_now(array)``, the sum over all workers in place, and ``gather(parts)``, every worker's host
-    arrays. ``share`` is this worker's part of the mean gradient and ``decay`` the term of weight decay (None: none).
+    ``share`` is this worker's part of the mean gradient and ``decay`` the term of weight decay (None: none).
     Before the ramp-up both are summed as a program without compression sums them, so the bits are those of plain
     momentum.
     """
@@ -35,7 +54,7 @@ def shared_step(wire, workers, share, decay, param, grad, rate, velocity, u, v, 
     sgd(param, mean_of_chosen(wire, workers, chosen), rate)
 
 
-def mean_of_chosen(wire, workers, chosen):
+def mean_of_chosen(wire: Wire, workers: int, chosen: Array) -> Array:
     """Collective: the workers' choices, zero elsewhere, added up in rank order and divided, in place of this one's."""
     host = arrays.to_host(chosen)
     indices = np.flatnonzero(host)

@@ -4,22 +4,34 @@ Gradients lie in one flat array, in the order in which they are made, so that a 
 sum begins as soon as its last gradient is ``ready``; ``wait`` ends the step.
 """
 
+from __future__ import annotations
+
 import secrets
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fleet_mpi import arrays, settings
 from fleet_mpi.arrays import Rows
 from fleet_mpi.collective import choosing, shared_memory
-from fleet_mpi.collective.buckets import Bucket, FlatGradients, Gradient, size_of
-from fleet_mpi.collective.choosing import Options
+from fleet_mpi.collective.buckets import FlatGradients, size_of
 from fleet_mpi.collective.group import Group
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import agreement
 from fleet_mpi.ranks import cluster, meeting
 from fleet_mpi.ranks.liveness import FIRST_STEP_S, Liveness
 from fleet_mpi.ranks.manual_start import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any
+
+    from fleet_mpi.arrays import Array
+    from fleet_mpi.collective.buckets import Bucket, Gradient
+    from fleet_mpi.collective.choosing import Options
+    from fleet_mpi.collective.reducer import Reduction
+    from fleet_mpi.ranks.cluster import Cluster
 
 MUST_AGREE = "FLEET_MPI_ALLREDUCE", "FLEET_MPI_SHARED_MEMORY"
 _groups: dict[int, Group] = {}  # this process's, by the number of communicators: they are few, and kept
@@ -39,18 +51,18 @@ class EqualTerms(NamedTuple):
 class EqualConnection:
     """One worker's part in the sums of some gradients."""
 
-    def __init__(self, terms: EqualTerms, group: Group):
+    def __init__(self, terms: EqualTerms, group: Group) -> None:
         self.terms, self.group, self.cluster = terms, group, cluster.current()
         self.bucket_of = {name: number for number, one in enumerate(terms.buckets) for name in one.names}
-        self.xp: Any = None
+        self.xp: ModuleType | None = None
         self.flat: Any = None  # FlatGradients, once it is known where gradients lie
         self.steps = 0
         group.first_step_s = FIRST_STEP_S
         self._begin_step()
 
-    def _begin_step(self):
+    def _begin_step(self) -> None:
         self.lacking = [len(one.names) for one in self.terms.buckets]
-        self.under_way = []
+        self.under_way: list[Reduction] = []
 
     def require_between_steps(self) -> None:
         """Refuse to begin a step if the one before was left in the middle."""
@@ -59,7 +71,7 @@ class EqualConnection:
                              f"gradients were on their way to the other workers: none of them can go on; begin again "
                              f"from what was saved")
 
-    def move_to(self, xp: Any) -> bool:
+    def move_to(self, xp: ModuleType) -> bool:
         """Collective: let the gradients lie where ``xp`` computes, and be summed from there; False if they do
         already."""
         if self.xp is xp:
@@ -99,14 +111,14 @@ class EqualConnection:
         """Every worker's list of host arrays, by worker, while buckets go on; only their first dimension may differ."""
         return self.group.gather(parts, self.under_way)
 
-    def sum_now(self, array: Any) -> None:
+    def sum_now(self, array: Array) -> None:
         """Replace a contiguous array by the sum over all workers, at once: for what is in no bucket."""
         self.move_to(arrays.module_of(array))
         self.under_way.append(self.reducers[0].start(array))
         self.group.finish(self.under_way, f"what is summed in step {self.steps}")
         self.under_way.clear()
 
-    def broadcast(self, found: list) -> None:
+    def broadcast(self, found: Sequence[Array]) -> None:
         """Let these arrays have worker 0's values."""
         hosts = [np.ascontiguousarray(arrays.to_host(one)) for one in found]
         self.group.broadcast(hosts)
@@ -143,20 +155,20 @@ def watch_others() -> Liveness | None:
         joined.barrier()  # a new communicator is waited for without end
         names = [str(one) for one in joined.workers]
         joined.liveness = Liveness(MPITransport(joined.role_comm.Dup(), names.__getitem__), joined.size,
-                                   names.__getitem__, lambda: joined.progress or 0)
+                                   names.__getitem__, lambda: joined.step() or 0)
         meeting.watch(joined.liveness.at_meetings())
         cluster.at_exit(joined.liveness.leave)
     return joined.liveness
 
 
-def _agree(fingerprint, joined):
+def _agree(fingerprint: dict[str, Any], joined: Cluster) -> str:
     """Collective: refuse a job whose workers do not run the same program, or would sum in different ways.
 
     Returns a text that this start of the job has to itself.
     """
     mine = {**fingerprint, **{name: str(settings.get(name)) or "not set" for name in MUST_AGREE}}
     all_have = joined.all_gather({**agreement.compact(mine), "job": secrets.token_hex(8)})
-    job = [one.pop("job") for one in all_have][0]
+    job: str = [one.pop("job") for one in all_have][0]
     for number, theirs in enumerate(all_have[1:], 1):
         differ = agreement.difference(theirs, all_have[0], (f"worker {number}", "worker 0"))
         if differ:

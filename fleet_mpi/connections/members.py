@@ -13,7 +13,7 @@ def name_of(job: Cluster) -> Callable[[int], str]:
     """The function that says who a rank is."""
     members = {one.rank: one for one in (*job.workers, *job.servers)}
 
-    def name(rank):
+    def name(rank: int) -> str:
         one = members[rank]
         return f"{one.role} {one.index} (rank {rank}, host {one.host})"
     return name
@@ -33,6 +33,7 @@ def uplink(job: Cluster) -> Uplink:
 def announce() -> None:
     """A server's: let the workers know that it prepares to serve. Idempotent."""
     job = cluster.current()
+    assert job is not None   # a server has joined before it prepares
     if job.size > 1 and not job.announcements:
         job.announcements = attendance.announce(transport(job), job.index, [one.rank for one in job.workers])
 
@@ -42,10 +43,13 @@ def leave_at_exit() -> None:
     job = cluster.current()
     if job is not None and job.size > 1 and job.workers and job.servers and not job.leaves_at_exit:
         job.leaves_at_exit = True
-        cluster.at_exit(lambda: job.takes_part or _leave(job))
+        cluster.at_exit(lambda: _leave(job))
 
 
-def _leave(job):
+def _leave(job: Cluster) -> None:
+    """Say goodbye, unless it took part after all."""
+    if job.takes_part:
+        return
     name = name_of(job)
     if job.role == "worker":
         attendance.leave(transport(job), job.index, [one.rank for one in job.servers], name)

@@ -43,7 +43,7 @@ def embedded(terms: Terms, prepares: Sequence[Prepare]) -> Uplink:
     servers = [new_server(terms, index, network.transport(index), [len(ranks)], ranks, prepares[index])
                for index in ranks]
 
-    def advance():
+    def advance() -> bool:
         return any([server.advance() for server in servers])
     return Uplink(0, Loopback(network, len(ranks), on_wait=advance), ranks)
 
@@ -59,12 +59,11 @@ def new_server(terms: Terms, index: int, transport: Transport, workers: list[int
 
 def start_from(values: Mapping[str, np.ndarray], rates: Mapping[str, float] | None = None) -> Prepare:
     """The ``prepare`` that gives a server its shards of whole arrays, and rates that it keeps itself."""
-    def prepare(server):
-        tables = server.description.row_tables
-        for shard in (*server.description.placement.shards, *(shard for table in tables for shard in table.shards)):
-            if shard.server == server.index:
+    def prepare(server: Server) -> None:
+        for table in server.tables:
+            for shard in table.shards():
                 part = np.asarray(values[shard.variable]).reshape(-1)[shard.offset:shard.offset + shard.size]
-                server.table_of(shard.variable).param(shard.variable, shard.block)[...] = part.reshape(shard.shape)
+                table.param(shard.variable, shard.block)[...] = part.reshape(shard.shape)
         for name, rate in (rates or {}).items():
             server.rates[name][...] = rate
     return prepare

@@ -1,9 +1,15 @@
 """What the processes of a job with servers agree on, as plain data."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-from fleet_mpi.parameter_server.description import Description
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fleet_mpi.parameter_server.description import Description
+    from fleet_mpi.wire.transport import Transport
 
 
 class Terms(NamedTuple):
@@ -22,6 +28,6 @@ class Uplink(NamedTuple):
     """A worker's way to its servers: its number, a transport, the servers' ranks, who a rank is."""
 
     worker: int
-    transport: Any
+    transport: Transport
     servers: list[int]
     name_of: Callable[[int], str] = str

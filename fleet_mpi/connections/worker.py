@@ -5,15 +5,14 @@ ends with is ``exchange``. A row gradient is handed over by ``take_rows`` before
 servers are embedded: ``alone`` makes them.
 """
 
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi import modes
-from fleet_mpi.arrays import Rows
 from fleet_mpi.connections import members
-from fleet_mpi.connections.terms import Terms, Uplink
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import attendance
 from fleet_mpi.parameter_server.client import Client
@@ -22,7 +21,15 @@ from fleet_mpi.ranks.liveness import FIRST_STEP_S
 from fleet_mpi.ranks.manual_start import refusal
 from fleet_mpi.update_rules import merge
 
-_of_process: Any = None  # the connection with which this process is a worker of its job, if any
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fleet_mpi.arrays import Rows
+    from fleet_mpi.connections.terms import Terms, Uplink
+    from fleet_mpi.parameter_server.description import LoadedFrom
+    from fleet_mpi.ranks.cluster import Cluster
+
+_of_process: WorkerConnection | None = None  # the connection with which this process is a worker of its job, if any
 
 
 class WorkerConnection:
@@ -32,25 +39,27 @@ class WorkerConnection:
     same process, or of a job that was arranged elsewhere.
     """
 
-    def __init__(self, terms: Terms, uplink: Uplink | None = None, alone: Callable[[], Uplink] | None = None):
-        self.terms, self.cluster = terms, None
+    def __init__(self, terms: Terms, uplink: Uplink | None = None, alone: Callable[[], Uplink] | None = None) -> None:
+        self.terms = terms
+        self.cluster: Cluster | None = None
         if uplink is None:
             self.cluster = _join(terms)
             uplink = _alone(alone) if self.cluster.size == 1 else members.uplink(self.cluster)
         self.client = Client(uplink.transport, uplink.worker, uplink.servers, terms.description, uplink.name_of)
         if self.cluster is not None:
-            self._take_part(uplink)
+            self._take_part(self.cluster, uplink)
         self.half = modes.worker_half(terms.mode, self.client, terms.options, workers=terms.workers)
         self.table_numbers = {table.name: number for number, table in enumerate(terms.description.row_tables)}
         self.rows: list[Rows | None] = [None] * len(self.table_numbers)
         self.is_over, self.steps = False, 0
         told = self.client.hello(terms.fingerprint)[0]
-        self.loaded_from, self.job = told["loaded from"], told["job"]
+        self.loaded_from: LoadedFrom | None = told["loaded from"]
+        self.job: str = told["job"]
 
-    def _take_part(self, uplink):
-        if self.cluster.size > 1 and not self.cluster.takes_part:
+    def _take_part(self, joined: Cluster, uplink: Uplink) -> None:
+        if joined.size > 1 and not joined.takes_part:
             attendance.await_servers(uplink.transport, uplink.worker, uplink.servers, uplink.name_of)
-        self.cluster.takes_part = True
+        joined.takes_part = True
         self.client.first_step_s, self.client.is_first_step = FIRST_STEP_S, True
 
     def finish_at_exit(self, finish: Callable[[], None] | None = None) -> None:
@@ -64,7 +73,7 @@ class WorkerConnection:
         """{variable: its view} of a flat array, as ``client.params`` and ``client.grads`` are."""
         return self.client.layout.views(flat)
 
-    def pull_rows(self, table: str, ids: Any) -> np.ndarray:
+    def pull_rows(self, table: str, ids: np.ndarray) -> np.ndarray:
         """The rows of a table by their ids, which may repeat, in the order of the ids."""
         number = self.table_numbers[table]
         return self.client.pull_rows({number: ids})[number]
@@ -108,16 +117,20 @@ class WorkerConnection:
 def of_process() -> WorkerConnection | None:
     """The connection with which this process is a worker among other ranks, unless it is over."""
     known = _of_process
-    return known if known is not None and not known.is_over and known.cluster.size > 1 else None
+    is_among_ranks = known is not None and not known.is_over and known.cluster is not None and known.cluster.size > 1
+    return known if is_among_ranks else None
 
 
-def _join(terms):
+def _join(terms: Terms) -> Cluster:
     joined = cluster.join("worker", terms.worker, workers=terms.workers, servers=list(terms.endpoints))
     if joined.size == 1 and terms.workers > 1:
         raise refusal("worker", joined.index, terms.workers, terms.endpoints)
     return joined
 
 
-def _alone(make_link):
+def _alone(make_uplink: Callable[[], Uplink] | None) -> Uplink:
+    if make_uplink is None:
+        raise UsageError("this process is the whole job, and nothing was given that makes servers within it: start "
+                         "servers beside it (mpirun -np 2 and more), or give alone=")
     cluster.tell_if_alone()
-    return make_link()
+    return make_uplink()

@@ -4,12 +4,13 @@ MPI is started on first need only, and only in a process that an MPI launcher st
 lower layers that imports mpi4py. Knows ranks, roles and labels; nothing of programs, tables or messages.
 """
 
+from __future__ import annotations
+
 import faulthandler
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,17 +32,24 @@ from fleet_mpi.ranks import (
 from fleet_mpi.ranks.policy import DEFAULT
 from fleet_mpi.ranks.roster import Member
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fleet_mpi.ranks.liveness import Liveness, Pending
+
 __all__ = ["Cluster", "Member", "World", "at_exit", "current", "guard", "guard_if_launched", "join", "share_seed",
            "world"]
 
 GROUPS = ("worker", "server", "all")
 
+Comm: TypeAlias = Any   # mpi4py's, or None in a world of one
+
 _MPI_STARTS_S = 10  # what MPI itself may need, with all ranks there
 
 _JOIN_CURE = "every rank must call fleet.init(), or ask the transpiler for its program"
 
-_world = None     # once MPI is started
-_cluster = None   # once this process has joined
+_world: World | None = None       # once MPI is started
+_cluster: Cluster | None = None   # once this process has joined
 _seed_is_shared = False
 
 
@@ -50,7 +58,7 @@ class World(NamedTuple):
 
     rank: int
     size: int
-    comm: Any
+    comm: Comm
 
 
 def world() -> World:
@@ -77,9 +85,9 @@ def at_exit(callback: Callable[[], object]) -> None:
     ending.at_exit(lambda: _mpi_has_ended() or callback())
 
 
-def _mpi_has_ended():
-    MPI = sys.modules.get("mpi4py.MPI")
-    return MPI is not None and MPI.Is_finalized()
+def _mpi_has_ended() -> bool:
+    MPI: Any = sys.modules.get("mpi4py.MPI")
+    return MPI is not None and bool(MPI.Is_finalized())
 
 
 def launched() -> bool:
@@ -112,9 +120,9 @@ def guard() -> None:
     ending.guard(abort, _own_name)
 
 
-def _abort(code):
+def _abort(code: int) -> None:
     """End all ranks; where the script has ended MPI, this one."""
-    if not _mpi_has_ended():
+    if _world is not None and not _mpi_has_ended():
         _world.comm.Abort(code)
     else:
         os._exit(code)
@@ -141,7 +149,7 @@ def share_seed() -> None:
 
 
 def join(role: str, index: int | None = None, endpoint: str = "", workers: int | list[str] | None = None,
-         servers: int | list[str] | None = None) -> "Cluster":
+         servers: int | list[str] | None = None) -> Cluster:
     """Collective: tell all ranks who this one is, and learn who they are. Once per process; again gives the same.
 
     Args:
@@ -176,7 +184,7 @@ def tell_if_alone() -> None:
                               "with servers, as in mpirun -np 4")
 
 
-def current() -> "Cluster | None":
+def current() -> Cluster | None:
     """The cluster this process has joined, or None."""
     return _cluster
 
@@ -189,7 +197,7 @@ class Cluster:
     whoever counts sets it. ``takes_part``: whether it trains or serves, or has done.
     """
 
-    def __init__(self, members: Sequence[Member], rank: int, world_comm: Any):
+    def __init__(self, members: Sequence[Member], rank: int, world_comm: Comm) -> None:
         self.rank = rank
         self.size = len(members)
         self.me = members[rank]
@@ -197,18 +205,23 @@ class Cluster:
         self.index = self.me.index
         self.workers = _of_role("worker", members)
         self.servers = _of_role("server", members)
-        self.progress, self.policy = None, DEFAULT
+        self.progress: int | Callable[[], int] | None = None
+        self.policy = DEFAULT
         self.takes_part = self.leaves_at_exit = False
-        self.announcements = ()   # a server's sends: it has begun
-        self.liveness = None  # of the others, where all are workers
+        self.announcements: Sequence[Pending] = ()   # a server's sends: it has begun
+        self.liveness: Liveness | None = None  # of the others, where all are workers
         self.comm = world_comm and world_comm.Dup()
         self._groups = {"worker": self.workers, "server": self.servers, "all": self.workers + self.servers}
         self._comms = _split(self.me, self._groups, world_comm)
 
     @property
-    def role_comm(self) -> Any:
+    def role_comm(self) -> Comm:
         """The communicator of this process's role, ranks by index; None in a world of one."""
         return self._comms.get(self.role)
+
+    def step(self) -> int | None:
+        """The step this process is at, where somebody counts."""
+        return self.progress() if callable(self.progress) else self.progress
 
     def all_reduce(self, array: Any, mode: str = "sum", among: str = "worker") -> np.ndarray:
         """Collective: the group's arrays combined in order (sum, max or min); the same bits on every rank and MPI."""
@@ -218,7 +231,7 @@ class Cluster:
             return np.array(array)
         return meeting.all_reduce(comm, array, mode, named)
 
-    def all_gather(self, value: Any, among: str = "worker") -> list:
+    def all_gather(self, value: Any, among: str = "worker") -> list[Any]:
         """Collective: the group's values (arrays, or what JSON can say), by index; of "all", workers come first."""
         comm, named = self._group(among)
         return [value] if comm is None else meeting.all_gather(comm, value, named)
@@ -229,17 +242,17 @@ class Cluster:
         if comm is not None:
             meeting.barrier(comm, named)
 
-    def _group(self, among):
+    def _group(self, among: str) -> tuple[Comm, Callable[[int], str]]:
         if among not in GROUPS:
             raise UsageError(f"expected worker, server or all, got {among!r}")
         if self.comm is None:
-            return None, None
+            return None, str
         if among not in self._comms:
             raise UsageError(f"{self.me} is no {among} and takes no part in what the {among}s do together")
         return self._comms[among], lambda rank: str(self._groups[among][rank])
 
 
-def _joined(here, record):
+def _joined(here: World, record: roster.Record) -> Cluster:
     """Exchange the records, and make what follows from them; all ranks refuse the same faults."""
     _offer_watcher()  # where the script has started MPI itself, before
     data = meeting.meet(here.comm, roster.encode(record), "joining the job", "rank {}".format, _JOIN_CURE)
@@ -260,7 +273,7 @@ def _joined(here, record):
     return joined
 
 
-def _watch_machines(members, here):
+def _watch_machines(members: Sequence[Member], here: World) -> None:
     """Collective: where there are several machines, let them see whether the others live."""
     hosts = beats.first_ranks(members)
     if len(hosts) == 1:
@@ -276,11 +289,11 @@ def _watch_machines(members, here):
             at_exit(beating.stop)  # after all have met to leave
 
 
-def _of_role(role, members):
+def _of_role(role: str, members: Sequence[Member]) -> tuple[Member, ...]:
     return tuple(sorted((member for member in members if member.role == role), key=lambda member: member.index))
 
 
-def _split(me, groups, comm):
+def _split(me: Member, groups: Mapping[str, tuple[Member, ...]], comm: Comm) -> dict[str, Comm]:
     """Collective: {group: communicator whose ranks follow the group's order}, of the groups ``me`` belongs to."""
     if comm is None:
         return {}
@@ -288,7 +301,7 @@ def _split(me, groups, comm):
     return {me.role: own, "all": comm.Split(0, groups["all"].index(me))}
 
 
-def _start_mpi():
+def _start_mpi() -> Comm:
     try:
         if "mpi4py.MPI" not in sys.modules:
             library.refuse_foreign_launcher()
@@ -303,14 +316,14 @@ def _start_mpi():
     return MPI.COMM_WORLD
 
 
-def _wait_until_all_ranks_have_started_mpi():
+def _wait_until_all_ranks_have_started_mpi() -> None:
     # MPI_Init waits for all ranks, for ever, and holds Python's lock: no Python code can end it. Those of this machine
     # are waited for before, and the watcher ends the job if one elsewhere does not come. Without a watcher,
     # faulthandler's timer shows this function's name as the place of the wait, and ends the process with code 1.
     seconds = waiting.deadline_s() + _MPI_STARTS_S
     _meet_neighbours()
     if not lifeline.is_connected():
-        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or 2)
     try:
         with lifeline.phase("MPI_Init", seconds):
             import mpi4py.MPI  # noqa: F401
@@ -318,7 +331,7 @@ def _wait_until_all_ranks_have_started_mpi():
         faulthandler.cancel_dump_traceback_later()
 
 
-def _meet_neighbours():
+def _meet_neighbours() -> None:
     """Wait for the ranks of this machine, and connect to its watcher; the first one starts it before it shows
     itself."""
     _offer_watcher()
@@ -326,7 +339,7 @@ def _meet_neighbours():
     _connect_to_watcher()
 
 
-def _offer_watcher():
+def _offer_watcher() -> None:
     """The first rank's of a machine: start its watcher, before the others come to know that this rank is here."""
     known = arriving.neighbours() if started_together()[0] > 1 else None
     if known is not None and known.number == 0 and not lifeline.is_connected():
@@ -334,13 +347,13 @@ def _offer_watcher():
         lifeline.connect(known.address("watcher"), _own_name(), waiting.deadline_s())
 
 
-def _connect_to_watcher():
+def _connect_to_watcher() -> None:
     known = arriving.neighbours() if started_together()[0] > 1 else None
     if known is not None and known.number and not lifeline.is_connected():
         lifeline.connect(known.address("watcher"), _own_name(), waiting.deadline_s())
 
 
-def _refuse_singletons(size):
+def _refuse_singletons(size: int) -> None:
     count, variable = started_together()
     if count in (0, size):
         return
@@ -352,7 +365,7 @@ def _refuse_singletons(size):
                              f"this launcher does not belong to this MPI, and every process would train alone; {cure}")
 
 
-def _own_name():
+def _own_name() -> str:
     """Who this is, for the sentence of a failure; empty where the process is alone."""
     if _world is None:
         rank = max(settings.get("PMIX_RANK"), settings.get("PMI_RANK"))
@@ -362,7 +375,7 @@ def _own_name():
     about = [f"host {socket.gethostname()}"]
     if _cluster is not None:
         about.insert(0, f"{_cluster.role} {_cluster.index}")
-        step = _cluster.progress() if callable(_cluster.progress) else _cluster.progress
+        step = _cluster.step()
         if step is not None:
             about.append(f"step {step}")
     return f"rank {_world.rank} ({', '.join(about)})"

@@ -9,8 +9,8 @@ import os
 import platform
 import socket
 import struct
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,11 +31,11 @@ class Member(NamedTuple):
 
     rank: int
     role: str
-    index: int
+    index: int   # type: ignore[assignment]  # a method of tuples
     endpoint: str
     host: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.role} {self.index} (rank {self.rank}, host {self.host})"
 
 
@@ -43,7 +43,7 @@ class Record(NamedTuple):
     """What one rank says of itself when it joins; UNKNOWN where it leaves a number to the others."""
 
     role: str
-    index: int = UNKNOWN
+    index: int = UNKNOWN   # type: ignore[assignment]  # a method of tuples
     workers: int = UNKNOWN
     servers: int = UNKNOWN
     threads: int = 1
@@ -96,7 +96,8 @@ def decode(data: bytes, rank: int) -> Record:
     numbers = _NUMBERS.unpack_from(data, 40)
     if not 0 <= numbers[0] < len(ROLES):
         raise EnvironmentProblem(f"rank {rank} sent a record with role number {numbers[0]}, which does not exist")
-    texts, place = {"version": version}, 40 + _NUMBERS.size
+    texts: dict[str, Any] = {"version": version}
+    place = 40 + _NUMBERS.size
     for name, size in _TEXTS[1:]:
         texts[name] = _text(data[place:place + size])
         place += size
@@ -108,7 +109,7 @@ def arrange(records: Sequence[Record]) -> tuple[tuple[Member, ...], list[str]]:
 
     Returns (members in rank order, warnings). Raises UsageError, naming ranks, where no job follows from them.
     """
-    numbers = {}
+    numbers: dict[int, int] = {}
     for role in ROLES:
         numbers.update(_numbered(role, records))
     members = tuple(Member(rank, record.role, numbers[rank], record.endpoint or f"{record.host}:{rank}", record.host)
@@ -116,10 +117,10 @@ def arrange(records: Sequence[Record]) -> tuple[tuple[Member, ...], list[str]]:
     return members, [*_lists_that_differ(records), *_machines_that_differ(records)]
 
 
-def _numbered(role, records):
+def _numbered(role: str, records: Sequence[Record]) -> dict[int, int]:
     """{rank: index} of all ranks of a role; those that gave no index fill the gaps in rank order."""
     ranks = [rank for rank, record in enumerate(records) if record.role == role]
-    taken = {}
+    taken: dict[int, int] = {}
     for rank in ranks:
         index = records[rank].index
         if index != UNKNOWN and taken.setdefault(index, rank) != rank:
@@ -135,8 +136,8 @@ def _numbered(role, records):
     return {rank: numbers[rank] if rank in numbers else next(free) for rank in ranks}
 
 
-def _compare_counts(role, ranks, records):
-    believed = {}
+def _compare_counts(role: str, ranks: list[int], records: Sequence[Record]) -> None:
+    believed: dict[int, int] = {}
     for rank, record in enumerate(records):
         count = record.workers if role == "worker" else record.servers
         if count != UNKNOWN:
@@ -152,8 +153,8 @@ def _compare_counts(role, ranks, records):
                              f"many processes as the script describes, or describe as many as are started")
 
 
-def _lists_that_differ(records):
-    seen = {}
+def _lists_that_differ(records: Sequence[Record]) -> Iterator[str]:
+    seen: dict[int, int] = {}
     for rank, record in enumerate(records):
         if record.fingerprint:
             seen.setdefault(record.fingerprint, rank)
@@ -163,7 +164,7 @@ def _lists_that_differ(records):
                f"the lists have equal length, so servers are taken in order, whatever their labels say")
 
 
-def _machines_that_differ(records):
+def _machines_that_differ(records: Sequence[Record]) -> Iterator[str]:
     for field, what in (("threads", "thread(s) to compute with"), ("numpy", "as numpy's version"),
                         ("python", "as Python's version")):
         first = getattr(records[0], field)
@@ -174,29 +175,29 @@ def _machines_that_differ(records):
                 break
 
 
-def _at(rank, records):
+def _at(rank: int, records: Sequence[Record]) -> str:
     return f"rank {rank} (host {records[rank].host})"
 
 
-def _ranks(ranks):
+def _ranks(ranks: list[int]) -> str:
     return "none" if not ranks else "rank" + "s" * (len(ranks) > 1) + " " + ", ".join(map(str, ranks))
 
 
-def _count(given):
+def _count(given: int | list[str] | None) -> int:
     if given is None:
         return UNKNOWN
     return given if isinstance(given, int) else len(given)
 
 
-def _threads():
+def _threads() -> int:
     # As kernels.threads counts them; a rank bound to one core has one.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return settings.get("FLEET_MPI_THREADS") or cores
 
 
-def _text_bytes(text, size):
+def _text_bytes(text: str, size: int) -> bytes:
     return text.encode()[:size].ljust(size, b"\0")
 
 
-def _text(data):
+def _text(data: bytes) -> str:
     return data.rstrip(b"\0").decode(errors="replace")

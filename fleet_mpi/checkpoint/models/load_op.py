@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fleet_mpi.checkpoint.formats.base import Lod
+    from fleet_mpi.program.engine.binding import BoundCall
     from fleet_mpi.program.graph.registry import Call
     from fleet_mpi.program.graph.variable import Variable
 
@@ -34,12 +35,12 @@ class Load:
     def infer(k: Call) -> None:
         """As the variable was declared: what the file holds is known when it runs."""
 
-    def run(k: Call) -> Callable[[], None]:
+    def run(k: BoundCall) -> Callable[[], None]:
         """Read it."""
         return lambda: put(k, *read(k, k.attr("file_path")))
 
 
-def read(k: Call, path: str) -> tuple[np.ndarray, Lod]:
+def read(k: BoundCall, path: str) -> tuple[np.ndarray, Lod]:
     """(array, lod) of a file that has one tensor."""
     try:
         with open(path, "rb") as stream:
@@ -52,7 +53,7 @@ def read(k: Call, path: str) -> tuple[np.ndarray, Lod]:
     return found
 
 
-def put(k: Call, array: np.ndarray, lod: Lod) -> None:
+def put(k: BoundCall, array: np.ndarray, lod: Lod) -> None:
     """Let the output be an array of the host."""
     array = array.astype("float16") if k.attr("load_as_fp16") else array
     k.put("Out", k.xp.asarray(array), meta=Meta(array.shape, array.dtype, lod))

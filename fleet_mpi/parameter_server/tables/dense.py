@@ -141,7 +141,7 @@ class DenseTable:
 
     # ------------------------------------------------------------------ values by name, for loading and saving
 
-    def shards(self) -> tuple:
+    def shards(self) -> Sequence[Shard]:
         """The shards kept here."""
         return self.image.shards
 

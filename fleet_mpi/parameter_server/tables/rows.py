@@ -126,7 +126,7 @@ class RowTable:
 
     # ------------------------------------------------------------------ values by name, as in DenseTable
 
-    def shards(self) -> tuple:
+    def shards(self) -> tuple[Shard, ...]:
         """The shards kept here."""
         return tuple(shard for shard, _ in self.placed)
 
