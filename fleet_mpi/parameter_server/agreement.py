@@ -5,6 +5,9 @@ A fingerprint is {what: value}; a value is a text, a number, a list, or again {n
 
 import hashlib
 import json
+from typing import Any, TypeAlias
+
+Fingerprint: TypeAlias = dict[str, Any]
 
 LONGEST = 1 << 16  # bytes of one value; several of them fit a greeting, which is one message
 _SHOWN = 80        # letters of a value in a sentence
@@ -12,19 +15,19 @@ _BEFORE = 20       # of them before the first that differs
 _MOST = 3          # differences in a sentence
 
 
-def compact(fingerprint: dict) -> dict:
+def compact(fingerprint: Fingerprint) -> Fingerprint:
     """The fingerprint with values that are too long to be sent replaced by what tells them apart."""
     return {what: _compacted(value) for what, value in fingerprint.items()}
 
 
-def _compacted(value):
+def _compacted(value: Any) -> Any:
     text = json.dumps(value, sort_keys=True)
     if len(text) <= LONGEST:
         return value
     return f"{len(value)} entries with digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def difference(worker: dict | None, server: dict | None,
+def difference(worker: Fingerprint | None, server: Fingerprint | None,
                named: tuple[str, str] = ("the worker", "the server")) -> str:
     """The first differences of a worker's and a server's fingerprint as a text; empty where there is none.
 
@@ -43,12 +46,12 @@ def difference(worker: dict | None, server: dict | None,
     return "; ".join(words[:_MOST]) + more
 
 
-def _sentence(what, one, other, named):
-    one, other = str(one), str(other)
-    same = next((place for place, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
-    begin = max(0, same - _BEFORE) if max(len(one), len(other)) > _SHOWN else 0
-    return f"{what} is {_part(one, begin)} with {named[0]} and {_part(other, begin)} with {named[1]}"
+def _sentence(what: str, one: object, other: object, named: tuple[str, str]) -> str:
+    mine, theirs = str(one), str(other)
+    same = next((place for place, (a, b) in enumerate(zip(mine, theirs)) if a != b), min(len(mine), len(theirs)))
+    begin = max(0, same - _BEFORE) if max(len(mine), len(theirs)) > _SHOWN else 0
+    return f"{what} is {_part(mine, begin)} with {named[0]} and {_part(theirs, begin)} with {named[1]}"
 
 
-def _part(text, begin):
+def _part(text: str, begin: int) -> str:
     return ("..." if begin else "") + text[begin:begin + _SHOWN] + ("..." if begin + _SHOWN < len(text) else "")

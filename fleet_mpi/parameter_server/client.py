@@ -7,17 +7,16 @@ order, and every request has buffers of its own. What is sent from, ``grads`` un
 stay as it is until its ticket is collected.
 """
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import PeerLost, Stalled
 from fleet_mpi.parameter_server import interruption, messages, preallocated
 from fleet_mpi.parameter_server.control_requests import ControlRequests
-from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.requests import Link, Part, Ticket
 from fleet_mpi.parameter_server.row_requests import RowRequests
@@ -25,7 +24,15 @@ from fleet_mpi.ranks import liveness, waiting
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
-from fleet_mpi.wire.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fleet_mpi.arrays import Rows
+    from fleet_mpi.parameter_server.agreement import Fingerprint
+    from fleet_mpi.parameter_server.description import Description
+    from fleet_mpi.parameter_server.requests import AnyPart
+    from fleet_mpi.wire.transport import Pending, Transport
 
 
 class Client:
@@ -43,14 +50,14 @@ class Client:
         self.links = [Link(self, rank, i, ServerImage(self.layout, description.placement.of_server(i)), room)
                       for i, rank in enumerate(servers)]
         self.rows, self.control = RowRequests(self), ControlRequests(self)
-        self.interruption = None  # the exception that goes on when the request under way is over
+        self.interruption: BaseException | None = None  # the exception that goes on when the request under way is over
         self.is_small = preallocated.serves(len(description.row_tables), [link.image for link in self.links])
         self.has_left = False
         # Kernels are compiled in the first step, the servers' when they have its gradients. ``first_step_s`` is 0 where
         # none are.
         self.first_step_s, self.is_first_step = 0.0, False
         self.first_wait: float | None = None
-        self._notices: list = []
+        self._notices: list[Pending] = []
 
     @property
     def push_bytes(self) -> int:
@@ -78,14 +85,16 @@ class Client:
         ticket = Ticket(Kind.PULL, self.pushes, self.params if into is None else into, [])
         try:
             for link in self.links:
-                ticket.parts.append(Part(link).expect_values(ticket.into))
-                ticket.parts[-1].send(messages.message(Header(Kind.PULL, self.index, self.pushes)))
+                part = Part(link).expect_values(ticket.into)
+                ticket.parts.append(part)
+                part.send(messages.message(Header(Kind.PULL, self.index, self.pushes)))
         except BaseException as error:
             self.give_up(error)
             raise
         return ticket
 
-    def pull_rows(self, wanted: Mapping[int, Any], into: Mapping[int, Sequence[np.ndarray]] | None = None) -> dict:
+    def pull_rows(self, wanted: Mapping[int, np.ndarray],
+                  into: Mapping[int, Sequence[np.ndarray]] | None = None) -> dict[int, Any]:
         """{table number: rows} for {table number: ids}, in the order of the ids, which may repeat.
 
         One request per server that has any of them. ``into`` may give {table number: [arrays]} to fill. An id that is
@@ -93,7 +102,8 @@ class Client:
         """
         return self.rows.pull(wanted, into)
 
-    def _push(self, kind, rows, count, grads, into=None):
+    def _push(self, kind: Kind, rows: Sequence[Rows | None], count: int, grads: np.ndarray | None,
+              into: np.ndarray | None = None) -> Ticket:
         self.pushes += 1
         ticket = Ticket(kind, self.pushes, self.params if into is None else into, [])
         grads = self.grads if grads is None else grads
@@ -115,7 +125,7 @@ class Client:
 
     # ------------------------------------------------------------------ replies
 
-    def end(self, part: Part) -> None:
+    def end(self, part: AnyPart) -> None:
         """Wait until nothing of what was sent is still being read."""
         self._wait(part.is_sent, lambda: f"{part.link.name} does not take what was sent to it", part.link)
         part.give_back()
@@ -144,7 +154,7 @@ class Client:
         if self.interruption is not None:
             self.let_go()
 
-    def header_of(self, part: Part) -> Header:
+    def header_of(self, part: AnyPart) -> Header:
         """Wait for the answer; raises the error that it is."""
         name = part.link.name
         self._wait(part.pending.done, lambda: f"no answer from {name}", part.link)
@@ -153,7 +163,7 @@ class Client:
             messages.raise_error(part.reply[HEADER_BYTES:HEADER_BYTES + header.inline], name)
         return header
 
-    def _take_values(self, into, part, header):
+    def _take_values(self, into: np.ndarray, part: AnyPart, header: Header) -> None:
         image = part.link.image
         if header.inline + header.body != image.nbytes:
             raise PeerLost(f"{self.name}: {part.link.name} sent {header.inline + header.body} bytes of parameters, "
@@ -162,16 +172,16 @@ class Client:
             part.scatter(into)
         for pending, piece, staged in part.body:
             self.wait_within(part, pending)
-            if staged is not None:
+            if piece is not None and staged is not None:
                 piece.scatter(staged, into)
 
-    def wait_within(self, part: Part, pending: Any) -> None:
+    def wait_within(self, part: AnyPart, pending: Pending) -> None:
         """Wait for a piece of an answer's body."""
         self._wait(pending.done, lambda: f"{part.link.name} stopped within an answer", part.link)
 
     # ------------------------------------------------------------------ coming and going
 
-    def hello(self, fingerprint: dict | None) -> list[dict]:
+    def hello(self, fingerprint: Fingerprint | None) -> list[dict[str, Any]]:
         """Compare what this worker and the servers believe of the job; the difference is an error.
 
         Returns what each server says of itself: {"loaded from": [folder, files] or None, "job": a text}.
@@ -216,7 +226,7 @@ class Client:
         if error is not None:
             raise error
 
-    def _may_go_on(self, error):
+    def _may_go_on(self, error: BaseException) -> bool:
         """Whether the request comes to its end first, after this exception of a wait."""
         if self.interruption is not None and isinstance(error, Stalled):
             raise self.interruption
@@ -227,7 +237,7 @@ class Client:
 
     # ------------------------------------------------------------------ waiting
 
-    def _wait(self, is_done, what, link):
+    def _wait(self, is_done: Callable[[], bool], what: Callable[[], str], link: Link) -> None:
         try:
             if not is_done() and not waiting.spin(is_done, self.transport.progress):
                 self._poll(is_done, what, link)
@@ -236,10 +246,11 @@ class Client:
                 raise
             self._wait(is_done, what, link)
 
-    def _poll(self, is_done, what, link):
-        limit_s, told = self._limit_s(), []
+    def _poll(self, is_done: Callable[[], bool], what: Callable[[], str], link: Link) -> None:
+        limit_s = self._limit_s()
+        told: list[Link] = []
 
-        def look(idle_s):
+        def look(idle_s: float) -> None:
             if not told and idle_s > limit_s * liveness.NOTICE_PART:
                 told.append(link)
                 self._say_that_i_wait(link)
@@ -250,7 +261,7 @@ class Client:
             liveness.report_by_first(error, self.index)
             raise
 
-    def _limit_s(self):
+    def _limit_s(self) -> float:
         """How long this worker waits for a server."""
         if self.interruption is not None:
             return liveness.FINISHING_S
@@ -259,7 +270,7 @@ class Client:
             limit_s = liveness.first_step_limit_s(limit_s, self.first_step_s - self._first_waited())
         return liveness.worker_limit_s(limit_s)
 
-    def _first_waited(self):
+    def _first_waited(self) -> float:
         """How long ago the first push was first waited for: a worker may go on before it is answered, and wait
         again."""
         if not self.pushes:
@@ -268,7 +279,7 @@ class Client:
             self.first_wait = time.monotonic()
         return time.monotonic() - self.first_wait
 
-    def _say_that_i_wait(self, link):
+    def _say_that_i_wait(self, link: Link) -> None:
         """Tell the other servers that this worker is held up: they may wait for it, and must not call it late."""
         for other in self.links:
             if other is not link and all(part.pending.done() for part in other.asked):

@@ -1,23 +1,31 @@
 """A worker's requests besides training, each to one server: a greeting, what a save or a load asks for."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
-from fleet_mpi.parameter_server.requests import NOTHING, Link, Part
+from fleet_mpi.parameter_server.requests import NOTHING, Part
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
-Answer = tuple[Header, np.ndarray, Any]   # with the inline part and the body
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fleet_mpi.parameter_server.client import Client
+    from fleet_mpi.parameter_server.requests import Link
+
+    Answer = tuple[Header, np.ndarray, np.ndarray | None]   # with the inline part, and the body if it is not placed
+    Places = Callable[[Link, np.ndarray], Sequence[np.ndarray]]
 
 
 class ControlRequests:
     """Asks for a client."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
 
     def ask(self, link: Link, kind: Kind, inline: bytes = b"", body: np.ndarray | None = None, number: int = 0,
@@ -45,8 +53,7 @@ class ControlRequests:
         """The second half of ``ask``."""
         return self.hear_all([part], kind)[0]
 
-    def hear_all(self, parts: Sequence[Part], kind: Kind,
-                 places: Callable[[Link, np.ndarray], Sequence[np.ndarray]] | None = None) -> list[Answer]:
+    def hear_all(self, parts: Sequence[Part], kind: Kind, places: Places | None = None) -> list[Answer]:
         """The answers of several requests, whose bodies come at the same time: [(header, inline, body)].
 
         ``places(link, inline)`` gives the byte arrays that a body fills, each a message or more, and there is no body
@@ -64,12 +71,12 @@ class ControlRequests:
         self.client.let_go()
         return found
 
-    def _open(self, part, kind, places):
+    def _open(self, part: Part, kind: Kind, places: Places | None) -> Answer:
         """Take the header of an answer and post the receives of its body."""
         link, header = part.link, self.client.header_of(part)
         answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
-        body = None if places is not None else messages.room_for(header.body, link.name)
-        targets = [body] if places is None else places(link, answer)
+        body = messages.room_for(header.body, link.name) if places is None else None
+        targets = places(link, answer) if places is not None else [] if body is None else [body]
         expected = sum(map(len, targets))
         if expected != header.body:
             raise PeerLost(f"{self.client.name}: {link.name} answers {kind.name} with {header.body} bytes, expected "

@@ -7,9 +7,10 @@ An image travels in *pieces*: one, or above ``protocol.PIECE`` bytes several, cu
 those need not be copied.
 """
 
+from __future__ import annotations
+
 import bisect
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,11 +18,18 @@ from fleet_mpi import arrays
 from fleet_mpi.arrays import aligned
 from fleet_mpi.wire import protocol
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fleet_mpi.placement.shard import Shard, Variable
+
+    Range = tuple[int, int, np.dtype]   # bytes of one type: start, stop, dtype
+
 
 class FlatLayout:
-    """The place of every variable in a worker's flat arrays; ``variables`` have name, shape and dtype."""
+    """The place of every variable in a worker's flat arrays."""
 
-    def __init__(self, variables: Sequence[Any]) -> None:
+    def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = {variable.name: variable for variable in variables}
         self.starts: dict[str, int] = {}
         self.nbytes = 0
@@ -86,7 +94,7 @@ class Piece(NamedTuple):
 class ServerImage:
     """What one server has of the flat array: its shards with their places, and the pieces it travels in."""
 
-    def __init__(self, layout: FlatLayout, shards: Iterable[Any]) -> None:
+    def __init__(self, layout: FlatLayout, shards: Iterable[Shard]) -> None:
         self.shards, self.nbytes = tuple(shards), 0
         self.starts: list[int] = []
         runs: list[Run] = []
@@ -107,7 +115,7 @@ class ServerImage:
         start = self.starts[index]
         return image[start:start + shard.size * dtype.itemsize].view(dtype).reshape(shard.shape)
 
-    def typed_ranges(self, start: int, stop: int) -> list[tuple[int, int, np.dtype]]:
+    def typed_ranges(self, start: int, stop: int) -> list[Range]:
         """(start, stop, dtype) of the ranges of equal type within some bytes of the image."""
         return _joined_ranges((begin, end - begin, self.dtypes[index])
                               for index, begin, end in self.within(start, stop))
@@ -123,9 +131,9 @@ class ServerImage:
                 yield index, max(begin, start), end
 
 
-def _joined_ranges(parts):
+def _joined_ranges(parts: Iterable[tuple[int, int, np.dtype]]) -> list[Range]:
     """(start, stop, dtype) of (start, length, dtype): neighbours of one type, with the gap between them, become one."""
-    found: list[tuple[int, int, np.dtype]] = []
+    found: list[Range] = []
     for start, nbytes, dtype in parts:
         stop = start + nbytes
         if found and found[-1][2] == dtype and aligned(found[-1][1]) == start:
@@ -135,11 +143,11 @@ def _joined_ranges(parts):
     return found
 
 
-def _bytes_of(variable):
+def _bytes_of(variable: Variable) -> int:
     return int(np.prod(variable.shape, dtype=np.int64)) * np.dtype(variable.dtype).itemsize
 
 
-def _append_run(runs, run):
+def _append_run(runs: list[Run], run: Run) -> None:
     """Add a run; one that goes on where the last one ended, on both sides, makes that one longer."""
     if runs:
         last = runs[-1]
@@ -150,7 +158,7 @@ def _append_run(runs, run):
     runs.append(run)
 
 
-def _cut_into_pieces(runs, nbytes):
+def _cut_into_pieces(runs: Sequence[Run], nbytes: int) -> list[Piece]:
     if nbytes <= protocol.PIECE:
         return [Piece(0, nbytes, tuple(runs))] if nbytes else []
     pieces: list[Piece] = []
@@ -167,13 +175,13 @@ def _cut_into_pieces(runs, nbytes):
     return pieces
 
 
-def _close(pieces, short):
+def _close(pieces: list[Piece], short: list[Run]) -> None:
     """Let the short runs collected so far be one piece."""
     if short:
         pieces.append(Piece(short[0].image, short[-1].image + short[-1].nbytes, tuple(short)))
         short.clear()
 
 
-def _parts(run):
+def _parts(run: Run) -> Iterator[Run]:
     for start in range(0, run.nbytes, protocol.PIECE):
         yield Run(run.flat + start, run.image + start, min(protocol.PIECE, run.nbytes - start))

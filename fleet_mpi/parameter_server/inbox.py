@@ -1,8 +1,9 @@
 """A server's end of the way from one worker: its requests, one after the other, and what a push holds."""
 
+from __future__ import annotations
+
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,15 @@ from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from fleet_mpi.parameter_server.server import Server
+    from fleet_mpi.parameter_server.tables.base import Contribution, Table
+    from fleet_mpi.wire.transport import Pending
+
+    TableRows = list[tuple[Table, int, int]]   # a table, how many rows, in how many bytes
+
 # How many pieces of a body are taken at a time: MPI copies all that is expected and there before it returns, and
 # meanwhile nothing is updated or answered.
 WINDOW = 2
@@ -21,7 +31,7 @@ WINDOW = 2
 class Push:
     """The gradients of one worker's step: ``parts`` are what each table reads of it, the dense one's first."""
 
-    def __init__(self, inbox: "Inbox", header: Header, parts: list, rates: np.ndarray) -> None:
+    def __init__(self, inbox: Inbox, header: Header, parts: list[Contribution], rates: np.ndarray) -> None:
         self.inbox, self.worker, self.header = inbox, inbox.index, header
         self.parts, self.rates = parts, rates
 
@@ -39,16 +49,16 @@ class Push:
 class Inbox:
     """Receives one worker's requests, one after the other: the next one when this one is answered."""
 
-    def __init__(self, server: Any, rank: int, index: int, room: int) -> None:
+    def __init__(self, server: Server, rank: int, index: int, room: int) -> None:
         self.server, self.rank, self.index, self.name = server, rank, index, server.name_of(rank)
         self.buffer = server.transport.inbox(room)
         self.reply = Reply(server.index, server.image.nbytes)
         self.small_push: Any = None   # (parts, rates) of every push that is one message without rows
-        self.busy: list = []     # sends that still read this inbox's arrays
-        self.body: list = []
+        self.busy: list[Pending] = []     # sends that still read this inbox's arrays
+        self.body: list[Pending] = []
         self.targets: Sequence[np.ndarray] = ()
         self.on_part: Any = None   # called with the number of each part of the body that is full
-        self.pending = None
+        self.pending: Pending | None = None
         self.arm()
 
     def arm(self) -> None:
@@ -56,7 +66,7 @@ class Inbox:
         self.on_part = None
         self.pending = self.server.transport.post_receive(self.rank, Channel.REQUEST, self.buffer)
 
-    def release(self, sends: Iterable = ()) -> None:
+    def release(self, sends: Iterable[Pending] = ()) -> None:
         """This request's arrays are free once ``sends`` are over: take the next one then."""
         self.busy = list(sends)
         self.pending, self.on_part = None, None
@@ -75,12 +85,12 @@ class Inbox:
         targets = [body[start:stop] for start, stop in protocol.cuts(len(body), self.server.largest)]
         last = len(targets) - 1
 
-        def on_part(part):
+        def on_part(part: int) -> None:
             if part == last:
                 then()
         self.receive_body(targets, on_part)
 
-    def _post_next(self):
+    def _post_next(self) -> None:
         self.body.append(self.server.transport.post_receive(self.rank, Channel.REQUEST_BODY,
                                                             self.targets[len(self.body)]))
 
@@ -100,7 +110,7 @@ class Inbox:
             return True
         return False
 
-    def _take_parts(self):
+    def _take_parts(self) -> bool:
         """Take all parts of the body that are there; returns whether any was."""
         first, on_part, targets, body = self.arrived, self.on_part, self.targets, self.body
         while self.arrived < len(targets) and body[self.arrived].done():
@@ -132,13 +142,13 @@ class Inbox:
         _read_rows(push, rows, inline[prefix + dense:])
         server.mode.on_push(push)
 
-    def _receive_push(self, push, rows, row_body):
+    def _receive_push(self, push: Push, rows: TableRows, row_body: np.ndarray) -> None:
         """Receive the image in its pieces (each perhaps cut further), then the rows."""
         mode, (targets, ends) = self.server.mode, self.image_parts
         targets = targets + [row_body[start:stop]
                              for start, stop in protocol.cuts(len(row_body), self.server.largest)]
 
-        def on_part(part):
+        def on_part(part: int) -> None:
             is_last = part == len(targets) - 1
             if is_last:
                 _read_rows(push, rows, row_body)
@@ -151,8 +161,9 @@ class Inbox:
     @functools.cached_property
     def image_parts(self) -> tuple[list[np.ndarray], dict[int, int]]:
         """The parts of the gradients' image that messages fill, and {part: the piece that is full with it}."""
-        server, targets, ends = self.server, [], {}
-        image = self.image_buffer
+        server, image = self.server, self.image_buffer
+        targets: list[np.ndarray] = []
+        ends: dict[int, int] = {}
         for number, piece in enumerate(server.image.pieces):
             targets += [image[piece.start + start:piece.start + stop]
                         for start, stop in protocol.cuts(piece.stop - piece.start, server.largest)]
@@ -165,7 +176,7 @@ class Inbox:
         return arrays.empty(self.server.image.nbytes, np.uint8)
 
 
-def _read_rows(push, rows, body):
+def _read_rows(push: Push, rows: TableRows, body: np.ndarray) -> None:
     """Add what each table reads of these bytes; ``rows`` are (table, count, bytes)."""
     start = 0
     for table, count, size in rows:

@@ -19,13 +19,14 @@ from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 Bytes: TypeAlias = bytes | bytearray | np.ndarray
-Key: TypeAlias = tuple[str | int, ...]   # of an array that a server keeps
+Key: TypeAlias = tuple[Any, ...]   # of an array that a server keeps: texts and numbers, as _KEYS has them
+Described: TypeAlias = tuple[Key, np.dtype, tuple[int, ...]]   # an array's key, type and shape
 
 _BY_CODE = {kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, PeerLost, Stalled, CheckpointDamaged,
                                               Diverged, FleetError)}
 _LONGEST_ERROR = 4000
 # The keys of named arrays: their first word, and what follows it.
-_KEYS: dict[Any, list] = {"param": [str, int], "state": [str, int, str], "rate": [str], "counter": [str]}
+_KEYS: dict[Any, list[type]] = {"param": [str, int], "state": [str, int, str], "rate": [str], "counter": [str]}
 _DTYPES = [np.dtype(name).str for name in ("bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32",
                                            "float64")]
 _MOST_AXES = 32
@@ -128,12 +129,12 @@ def manifest(named: Mapping[Key, np.ndarray]) -> tuple[bytes, list[np.ndarray]]:
     return encode(listed), [np.ascontiguousarray(array) for array in named.values()]
 
 
-def described(inline: Bytes, source: str) -> list[tuple[Key, np.dtype, tuple[int, ...]]]:
+def described(inline: Bytes, source: str) -> list[Described]:
     """[(key, dtype, shape)] of the arrays that a message describes; refuses a damaged description."""
     return list(_checked(decode(inline, source), source))
 
 
-def described_one(inline: Bytes, source: str) -> tuple[Key, np.dtype, tuple[int, ...]]:
+def described_one(inline: Bytes, source: str) -> Described:
     """(key, dtype, shape) from the description of one array."""
     found = described(inline, source)
     if len(found) != 1:
@@ -148,7 +149,7 @@ def new_array(dtype: np.dtype, shape: tuple[int, ...], source: str) -> np.ndarra
 
 def encoded_lists(keys: Iterable[Key], longest: int) -> Iterator[bytes]:
     """Yield the encoded lists of keys, in order, each of at most ``longest`` bytes, or of one key."""
-    named: list[list] = []
+    named: list[list[str | int]] = []
     size = 2
     for key in keys:
         length = len(encode(list(key))) + 2   # with a comma and a space
@@ -179,7 +180,7 @@ def key_of(value: Any, source: str) -> Key:
     return tuple(value)
 
 
-def _checked(described, source):
+def _checked(described: Any, source: str) -> Iterator[Described]:
     """(key, dtype, shape) of each array of a description that came over the wire."""
     wrong = PeerLost(f"{source} sent a damaged description of arrays: {described!r:.80}")
     if not isinstance(described, list):

@@ -13,7 +13,7 @@ of different pushes are told apart by (worker, step).
 import operator
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,20 +21,26 @@ from fleet_mpi import update_rules
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import BoundNorm, Recipe
-from fleet_mpi.parameter_server.tables.base import Gradient
+from fleet_mpi.parameter_server.tables.base import Gradient, Node
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
+from fleet_mpi.wire.transport import Pending, Transport
+
+Nodes: TypeAlias = dict[tuple[str, str], list[Node]]   # by variable and what is measured
+Sums: TypeAlias = dict[Any, np.ndarray]                # by the same, or by the BoundNorm of a group
+Update: TypeAlias = Generator[Nodes, Sums, None]
+Turn: TypeAlias = tuple[int, int, int]                 # worker, step, and how often the update has asked before
 
 # What fits a message without a body: the nodes of some hundred variables.
 ROOM = 1 << 16
 
 
-def update(gradients: Sequence[Gradient], recipes: Mapping[str, Recipe]) -> Generator[dict, Any, None]:
+def update(gradients: Sequence[Gradient], recipes: Mapping[str, Recipe]) -> Update:
     """The update by these gradients, whose own recipes are among those of the job ({variable: Recipe})."""
     for position in range(most_steps(recipes)):
         here = [(one, one.recipe.steps[position]) for one in gradients if position < len(one.recipe.steps)]
-        sums = {}
+        sums: Sums = {}
         if asks_at(recipes, position):
             sums = yield _asked((one.variable, {"gradient": one.nodes()}) for one, step in here
                                 if isinstance(step, BoundNorm))
@@ -49,9 +55,9 @@ def update(gradients: Sequence[Gradient], recipes: Mapping[str, Recipe]) -> Gene
         one.finish(tuple(sums[one.variable, what] for what in found))
 
 
-def _asked(measured: Iterable[tuple[str, dict[str, list]]]) -> dict[tuple[str, str], list]:
+def _asked(measured: Iterable[tuple[str, dict[str, list[Node]]]]) -> Nodes:
     """The nodes by variable, whose parts may come one by one."""
-    found: dict = {}
+    found: Nodes = {}
     for variable, by_kind in measured:
         for what, nodes in by_kind.items():
             found.setdefault((variable, what), []).extend(nodes)
@@ -74,7 +80,7 @@ def asks_at_the_end(recipes: Mapping[str, Recipe]) -> bool:
     return any(update_rules.RULES[recipe.rule].norms is not None for recipe in recipes.values())
 
 
-def sum_for(step: BoundNorm, variable: str, recipes: Mapping[str, Recipe], sums: dict) -> np.ndarray:
+def sum_for(step: BoundNorm, variable: str, recipes: Mapping[str, Recipe], sums: Sums) -> np.ndarray:
     """The sum of squares that a BoundNorm of a variable is about: its own, or that of its group in order of names."""
     if not step.group:
         return sums[variable, "gradient"]
@@ -87,53 +93,64 @@ def sum_for(step: BoundNorm, variable: str, recipes: Mapping[str, Recipe], sums:
     return sums[step]
 
 
+class _Parked(NamedTuple):
+    """An update that waits for the other servers, the nodes that it told them, and since when."""
+
+    generator: Update
+    on_end: Callable[[], object]
+    nodes: Nodes
+    since: float
+
+
 class Exchange:
     """One server's part in all exchanges that are under way."""
 
-    def __init__(self, transport: Any, index: int, servers: Sequence[int], name_of: Callable[[int], str]) -> None:
+    def __init__(self, transport: Transport, index: int, servers: Sequence[int], name_of: Callable[[int], str]) -> None:
         self.transport, self.index, self.name_of = transport, index, name_of
         self.others = {number: rank for number, rank in enumerate(servers) if number != index}
-        self.inboxes: dict[int, tuple] = {}   # by server: (what is to come, its header once that is there, bytes)
+        # By server: what is to come, its header once that is there, bytes.
+        self.inboxes: dict[int, tuple[list[Pending], Header | None, np.ndarray]] = {}
         self.buffers: dict[int, np.ndarray] = {}
-        self.heard: dict[tuple, dict] = {}
-        self.parked: dict[tuple, tuple] = {}
-        self.sending: list = []
+        self.heard: dict[Turn, dict[int, Nodes]] = {}
+        self.parked: dict[Turn, _Parked] = {}
+        self.sending: list[Pending] = []
         self.is_first = True   # whether none has come to its end yet
         for number in self.others:
             self._arm(number)
 
-    def _arm(self, number):
+    def _arm(self, number: int) -> None:
         if number not in self.buffers:
             self.buffers[number] = self.transport.inbox(HEADER_BYTES + ROOM)
         self._expect(number, None, self.buffers[number])
 
-    def _expect(self, number, header, buffer):
+    def _expect(self, number: int, header: Header | None, buffer: np.ndarray) -> None:
         """Wait for a message of another server, or, with its header, for the body that follows it."""
         cuts = protocol.cuts(len(buffer)) if header else [(0, len(buffer))]
         pending = [self.transport.post_receive(self.others[number], Channel.BETWEEN_SERVERS, buffer[start:stop])
                    for start, stop in cuts]
         self.inboxes[number] = pending, header, buffer
 
-    def run(self, key: tuple[int, int], generator: Generator, on_end: Callable[[], Any]) -> None:
+    def run(self, key: tuple[int, int], generator: Update, on_end: Callable[[], object]) -> None:
         """Drive an update that yields nodes of squares; ``key`` is (worker, step); ``on_end()`` when it is over."""
-        self._go_on(key, 0, generator, on_end, None)
+        self._go_on((*key, 0), generator, on_end, None)
 
-    def _go_on(self, key, turn, generator, on_end, sums):
+    def _go_on(self, at: Turn, generator: Update, on_end: Callable[[], object], sums: Sums | None) -> None:
         try:
-            nodes = generator.send(sums)
+            nodes = next(generator) if sums is None else generator.send(sums)
         except StopIteration:
             on_end()
             return
         content = messages.encode([[list(name),
                                     [[int(level), int(at), float(value).hex()] for level, at, value in found]]
                                    for name, found in nodes.items()])
-        header = Header(Kind.SQUARES, self.index, key[1], count=turn, number=key[0])
+        worker, step, turn = at
+        header = Header(Kind.SQUARES, self.index, step, count=turn, number=worker)
         for rank in self.others.values():
             self._send(rank, header, content)
-        self.parked[(*key, turn)] = (key, turn, generator, on_end, nodes, time.monotonic())
-        self._try(key, turn)
+        self.parked[at] = _Parked(generator, on_end, nodes, time.monotonic())
+        self._try(at)
 
-    def _send(self, rank, header, content):
+    def _send(self, rank: int, header: Header, content: bytes) -> None:
         parts = [messages.message(header, content)]
         if len(content) > ROOM:
             body = np.frombuffer(content, np.uint8)
@@ -141,19 +158,19 @@ class Exchange:
             parts += [body[start:stop] for start, stop in protocol.cuts(len(body))]
         self.sending += [self.transport.post_send(rank, Channel.BETWEEN_SERVERS, part) for part in parts]
 
-    def _try(self, key, turn):
-        at = (*key, turn)
+    def _try(self, at: Turn) -> None:
         heard = self.heard.get(at, {})
         if at not in self.parked or len(heard) < len(self.others):
             return
-        key, turn, generator, on_end, own, _ = self.parked.pop(at)
+        parked = self.parked.pop(at)
         self.is_first = False
-        everything = {name: list(found) for name, found in own.items()}
+        everything = {name: list(found) for name, found in parked.nodes.items()}
         for found in self.heard.pop(at, {}).values():
             for name, nodes in found.items():
                 everything.setdefault(name, []).extend(nodes)
         sums = {name: update_rules.join_squares(nodes) for name, nodes in everything.items()}
-        self._go_on(key, turn + 1, generator, on_end, sums)
+        worker, step, turn = at
+        self._go_on((worker, step, turn + 1), parked.generator, parked.on_end, sums)
 
     def advance(self) -> bool:
         """Take what the other servers sent; returns whether anything came."""
@@ -169,7 +186,7 @@ class Exchange:
     def late(self, longest: float) -> list[str]:
         """The names of the servers that have been waited for longer than so many seconds."""
         before = time.monotonic() - longest
-        late = {number for at, (*_, since) in self.parked.items() if since < before
+        late = {number for at, parked in self.parked.items() if parked.since < before
                 for number in self.others.keys() - self.heard.get(at, {}).keys()}
         return [self.name_of(self.others[number]) for number in sorted(late)]
 
@@ -180,7 +197,7 @@ class Exchange:
                 self.transport.withdraw(one)
         self.inboxes = {}
 
-    def _take(self, number, pending, header, buffer):
+    def _take(self, number: int, pending: list[Pending], header: Header | None, buffer: np.ndarray) -> None:
         source, content = self.name_of(self.others[number]), buffer
         if header is None:
             header = Header.unpack(buffer, pending[0].received, source)
@@ -190,12 +207,12 @@ class Exchange:
             content = buffer[HEADER_BYTES:HEADER_BYTES + header.inline]
         nodes = _nodes_in(messages.decode(content, source), source)
         self._arm(number)
-        key, turn = (header.number, header.step), header.count
-        self.heard.setdefault((*key, turn), {})[number] = nodes
-        self._try(key, turn)
+        at = header.number, header.step, header.count
+        self.heard.setdefault(at, {})[number] = nodes
+        self._try(at)
 
 
-def _nodes_in(value, source):
+def _nodes_in(value: Any, source: str) -> Nodes:
     """{(variable, what): nodes} as another server sent them; PeerLost where that is damaged."""
     try:
         return {(str(variable), str(what)): [(operator.index(level), operator.index(at), float.fromhex(number))

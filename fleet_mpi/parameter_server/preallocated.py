@@ -6,18 +6,24 @@ server knows the push by its length and finds its parts where they always are. A
 message are written to one buffer per worker. The messages are those of ``messages``, and either side may do without.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.parameter_server import messages
-from fleet_mpi.parameter_server.flat import ServerImage
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
-from fleet_mpi.wire.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fleet_mpi.parameter_server.flat import ServerImage
+    from fleet_mpi.parameter_server.requests import Link
+    from fleet_mpi.wire.transport import Transport
 
 
 def serves(row_tables: int, images: Iterable[ServerImage]) -> bool:
@@ -39,14 +45,14 @@ def places(message: np.ndarray, rates: int, image: ServerImage) -> tuple[np.ndar
 class Request:
     """A worker's push to one server, and the place of its answer: a part of a ticket, used again when that is over."""
 
-    body = ()
+    body: tuple[()] = ()
 
-    def __init__(self, link: Any, rates: int) -> None:
+    def __init__(self, link: Link, rates: int) -> None:
         self.link, self.image = link, link.image
         self.inline = push_bytes(rates, self.image)
         self.message = arrays.empty(HEADER_BYTES + self.inline, np.uint8)
         self.message[...] = 0
-        self.header = memoryview(self.message)
+        self.header = self.message.data
         self.rates, place = places(self.message, rates, self.image)
         self._gradients = _Copies(self.image, place)
         self.reply = link.inbox(link.room)
@@ -88,11 +94,12 @@ class Request:
 class _Copies:
     """Views of one buffer with their counterparts in a flat array, which is nearly always the same one."""
 
-    def __init__(self, image, buffer):
+    def __init__(self, image: ServerImage, buffer: np.ndarray) -> None:
         self.runs = [(buffer[run.image:run.image + run.nbytes], run) for piece in image.pieces for run in piece.runs]
-        self.flat, self.known = None, []
+        self.flat: np.ndarray | None = None
+        self.known: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def pairs(self, flat):
+    def pairs(self, flat: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """[(view of the buffer, view of the flat array)]."""
         if self.flat is not flat:
             self.flat, self.known = flat, [(view, flat[run.flat:run.flat + run.nbytes]) for view, run in self.runs]

@@ -66,7 +66,7 @@ class Recipe(NamedTuple):
         """Whether a part of the variable cannot be updated on its own."""
         return RULES[self.rule].norms is not None or any(isinstance(step, BoundNorm) for step in self.steps)
 
-    def key(self) -> tuple:
+    def key(self) -> tuple[Any, ...]:
         """What two variables must have in common to be updated in one go."""
         return (*self[:-1], tuple(state for state, _ in self.states))
 

@@ -4,20 +4,30 @@ Several requests may be under way, each with buffers of its own, which later req
 business: nothing here waits.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.parameter_server import messages
-from fleet_mpi.parameter_server.flat import ServerImage
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fleet_mpi.parameter_server.client import Client
+    from fleet_mpi.parameter_server.flat import Piece, ServerImage
+    from fleet_mpi.parameter_server.preallocated import Request
+    from fleet_mpi.wire.transport import Pending
+
 NOTHING = np.empty(0, np.uint8)
+
+AnyPart: TypeAlias = "Part | Request"   # what a client waits for
 
 
 class Ticket(NamedTuple):
@@ -26,19 +36,20 @@ class Ticket(NamedTuple):
     kind: Kind
     step: int
     into: np.ndarray
-    parts: list
+    parts: list[AnyPart]
 
 
 class Link:
     """What a client keeps per server: its image, and buffers that no request uses at the moment."""
 
-    def __init__(self, client: Any, rank: int, index: int, image: ServerImage, room: int) -> None:
+    def __init__(self, client: Client, rank: int, index: int, image: ServerImage, room: int) -> None:
         self.client, self.rank, self.name, self.index = client, rank, client.name_of(rank), index
         self.image, self.room, self.inbox = image, room, client.transport.inbox
-        self.asked: list = []      # parts whose answer has not come
+        self.asked: list[AnyPart] = []      # parts whose answer has not come
         self.unused: dict[int, list[np.ndarray]] = defaultdict(list)   # by length
-        self.requests: list = []   # preallocated ones that are not in use
-        self._places: tuple = (None, ()), (None, ())  # of the last two flat arrays: the gradients and the parameters
+        self.requests: list[Request] = []   # preallocated ones that are not in use
+        # Of the last two flat arrays: the gradients and the parameters.
+        self._places: list[tuple[np.ndarray, list[np.ndarray | None]]] = []
 
     def places_in(self, flat: np.ndarray) -> list[np.ndarray | None]:
         """Where each piece lies in a flat array; None for those that must be gathered."""
@@ -46,7 +57,7 @@ class Link:
             if known is flat:
                 return places
         places = [piece.in_place(flat) for piece in self.image.pieces]
-        self._places = (flat, places), self._places[0]
+        self._places = [(flat, places), *self._places[:1]]
         return places
 
 
@@ -55,11 +66,12 @@ class Part:
 
     def __init__(self, link: Link) -> None:
         self.link, self.client = link, link.client
-        self.sends: list = []
+        self.sends: list[Pending] = []
         self.taken: list[np.ndarray] = []
         self.reply: Any = None
         self.pending: Any = None
-        self.body: list = []   # (pending, piece, its staging buffer or None)
+        # What is to come, the piece that it is, its staging buffer if any.
+        self.body: list[tuple[Pending, Piece | None, np.ndarray | None]] = []
 
     def buffer(self, nbytes: int) -> np.ndarray:
         """A buffer for as long as this part lasts."""
@@ -89,7 +101,8 @@ class Part:
         for start, stop in protocol.cuts(len(body), self.client.largest):
             self.send(body[start:stop], Channel.REQUEST_BODY)
 
-    def send_push(self, header: Header, rates: np.ndarray, rows: Sequence[tuple], grads: np.ndarray) -> None:
+    def send_push(self, header: Header, rates: np.ndarray, rows: Sequence[tuple[np.ndarray, np.ndarray]],
+                  grads: np.ndarray) -> None:
         """Send gradients: those of the flat array, and (local ids, values) of each table that has rows."""
         image, places = self.link.image, self.link.places_in(grads)
         row_body = messages.joined([array for one in rows for array in one]) if rows else NOTHING
@@ -111,11 +124,11 @@ class Part:
             self.send_body(self._gathered(piece, grads) if place is None else place)
         self.send_body(row_body)
 
-    def _send_front(self, message, header):
+    def _send_front(self, message: np.ndarray, header: Header) -> None:
         header.pack_into(message)
         self.send(message[:HEADER_BYTES + header.inline])
 
-    def _gathered(self, piece, grads):
+    def _gathered(self, piece: Piece, grads: np.ndarray) -> np.ndarray:
         """A piece of the gradients in a buffer."""
         found = self.buffer(piece.stop - piece.start)
         piece.gather(grads, found)
@@ -128,7 +141,7 @@ class Part:
 
     # ------------------------------------------------------------------ receiving
 
-    def expect(self) -> "Part":
+    def expect(self) -> Part:
         """Post the receive of the answer; returns itself."""
         link = self.link
         self.reply = self.buffer(link.room)
@@ -136,19 +149,22 @@ class Part:
         link.asked = [one for one in link.asked if not one.pending.done()] + [self]
         return self
 
-    def expect_body(self, place: np.ndarray, piece: Any = None, staged: np.ndarray | None = None) -> None:
+    def expect_body(self, place: np.ndarray, piece: Piece | None = None, staged: np.ndarray | None = None) -> None:
         """Post the receives of an array of the answer's body."""
         for start, stop in protocol.cuts(len(place), self.client.largest):
             self.body.append((self.client.transport.post_receive(self.link.rank, Channel.REPLY_BODY,
                                                                  place[start:stop]), piece, staged))
 
-    def expect_values(self, into: np.ndarray) -> "Part":
+    def expect_values(self, into: np.ndarray) -> Part:
         """Post the receives of an answer with parameters: long pieces go straight to where they belong."""
         self.expect()
         if not messages.is_inline(self.link.image.nbytes):
             for piece, place in zip(self.link.image.pieces, self.link.places_in(into)):
-                staged = self.buffer(piece.stop - piece.start) if place is None else None
-                self.expect_body(place if staged is None else staged, piece, staged)
+                if place is not None:
+                    self.expect_body(place, piece)
+                else:
+                    staged = self.buffer(piece.stop - piece.start)
+                    self.expect_body(staged, piece, staged)
         return self
 
     def scatter(self, into: np.ndarray) -> None:

@@ -5,8 +5,9 @@ server that has some of the rows once, for all tables together, and for each row
 Which server has a row is the business of its table's ``Route``.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +17,18 @@ from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.kernels.reference import slots
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.requests import Part
-from fleet_mpi.parameter_server.tables.base import DescribedByRows
 from fleet_mpi.update_rules import MergedRows, RowMerger
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from fleet_mpi.parameter_server.client import Client
+    from fleet_mpi.parameter_server.requests import Link
+    from fleet_mpi.parameter_server.tables.base import DescribedByRows
+
+    Places = Mapping[int, Sequence[np.ndarray]]   # by table: arrays to fill, one behind the other
 
 
 class RowTraffic:
@@ -53,7 +63,7 @@ class RowTraffic:
 class _Wanted:
     """The rows of one table that a pull asks for, each once, and the way back to the caller's order."""
 
-    def __init__(self, traffic, ids):
+    def __init__(self, traffic: RowTraffic, ids: np.ndarray) -> None:
         self.traffic, self.ids = traffic, ids
         keys, self.slots = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
         index = np.full(slots.index_size(len(ids)), slots.NOT_THERE, np.int64)
@@ -64,13 +74,13 @@ class _Wanted:
             places[order] = np.arange(count)
             self.slots = places[self.slots]
         self.ends = np.cumsum(self.counts)
-        self.received = None
+        self.received: np.ndarray | None = None
 
-    def of_server(self, server):
+    def of_server(self, server: int) -> slice:
         """The slice of the rows, in the order they are asked for, that one server has."""
         return slice(self.ends[server] - self.counts[server], self.ends[server])
 
-    def take(self, server, rows):
+    def take(self, server: int, rows: np.ndarray) -> None:
         """Keep the rows that one server sent: as they lie if they are all, else with those of the others."""
         if len(rows) == len(self.local):
             self.received = rows
@@ -79,30 +89,32 @@ class _Wanted:
             self.received = arrays.empty((len(self.local), self.traffic.width), self.traffic.dtype)
         self.received[self.of_server(server)] = rows
 
-    def scatter(self, outs):
+    def scatter(self, outs: Sequence[np.ndarray]) -> None:
         """Fill the arrays, one behind the other, in the caller's order."""
-        start = 0
-        for out in outs if len(self.ids) else ():
+        start, received = 0, self.received
+        if received is None:   # nothing was asked for
+            return
+        for out in outs:
             rows = out.reshape(-1, self.traffic.width)
-            np.take(self.received, self.slots[start:start + len(rows)], axis=0, out=rows, mode="clip")
+            np.take(received, self.slots[start:start + len(rows)], axis=0, out=rows, mode="clip")
             start += len(rows)
 
 
 class RowRequests:
     """Pulls rows for a client, and cuts its row gradients."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
         self.has_any = self.are_known = False   # the latter: rows are waited for, and have come before
         self.tables = [RowTraffic(one, len(client.links)) for one in client.description.row_tables]
 
-    def cut(self, rows: Sequence[Rows | None]) -> list[list[tuple]]:
+    def cut(self, rows: Sequence[Rows | None]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
         """[[(local ids, values) per table] per server] of one Rows or None per table; missing ones count as None."""
         by_table = [table.cut(rows[number] if number < len(rows) else None)
                     for number, table in enumerate(self.tables)]
         return [[parts[server] for parts in by_table] for server in range(len(self.client.links))]
 
-    def pull(self, wanted: Mapping[int, Any], into: Mapping[int, Sequence[np.ndarray]] | None = None) -> dict:
+    def pull(self, wanted: Mapping[int, np.ndarray], into: Places | None = None) -> dict[int, Any]:
         """{table number: rows in the order of its ids}; ``into`` may give {table number: [arrays to fill]}."""
         lines = {number: _line(ids) for number, ids in wanted.items()}
         for number, ids in lines.items():
@@ -118,11 +130,11 @@ class RowRequests:
         self.client.let_go()
         return found
 
-    def _exchange(self, asked, into):
+    def _exchange(self, asked: dict[int, _Wanted], into: Places | None) -> dict[int, Any]:
         under_way = [self._ask(link, asked) for link in self.client.links if _has_any(asked, link.index)]
         for part, answer in under_way:
             self._take(part, answer, asked)
-        found = {}
+        found: dict[int, Any] = {}
         for number, one in asked.items():
             table = self.tables[number]
             found[number] = into[number] if into is not None else arrays.empty((len(one.ids), table.width), table.dtype)
@@ -131,7 +143,7 @@ class RowRequests:
             self.client.end(part)
         return found
 
-    def _ask(self, link, asked):
+    def _ask(self, link: Link, asked: dict[int, _Wanted]) -> tuple[Part, np.ndarray]:
         """Send one request; returns what its answer needs."""
         client, tables = self.client, len(self.tables)
         ids = [asked[number].local[asked[number].of_server(link.index)] if number in asked else _NO_IDS
@@ -149,7 +161,7 @@ class RowRequests:
             part.send_body(line)
         return part, answer
 
-    def _take(self, part, answer, asked):
+    def _take(self, part: Part, answer: np.ndarray, asked: dict[int, _Wanted]) -> None:
         """Wait for one server's rows and hand them to their tables; they lie in the part's buffers."""
         server, header = part.link.index, self.client.header_of(part)
         if header.kind != Kind.VALUES or header.inline + header.body != len(answer):
@@ -171,9 +183,9 @@ class RowRequests:
 _NO_IDS = np.empty(0, np.int64)
 
 
-def _line(ids):
+def _line(ids: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(arrays.to_host(ids), np.int64).reshape(-1)
 
 
-def _has_any(asked, server):
+def _has_any(asked: dict[int, _Wanted], server: int) -> bool:
     return any(one.counts[server] for one in asked.values())

@@ -4,10 +4,11 @@ A state machine: ``advance`` does whatever is ready and never waits, ``serve`` c
 left. What happens with a push is the mode's business (``modes/``): it gets every piece as it arrives.
 """
 
+from __future__ import annotations
+
 import gc
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,16 +16,21 @@ from fleet_mpi import arrays
 from fleet_mpi.arrays import aligned
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import agreement, messages, norms, preallocated
-from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.inbox import Inbox, Push
 from fleet_mpi.parameter_server.snapshots import Snapshots
 from fleet_mpi.parameter_server.stalls import StallDetector
-from fleet_mpi.parameter_server.tables.base import Table
 from fleet_mpi.ranks import policy, waiting
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Header, Kind
-from fleet_mpi.wire.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from fleet_mpi.parameter_server.agreement import Fingerprint
+    from fleet_mpi.parameter_server.description import Description, LoadedFrom
+    from fleet_mpi.parameter_server.tables.base import Table
+    from fleet_mpi.wire.transport import Pending, Transport
 
 PUSHES = Kind.PUSH, Kind.PUSH_PULL
 
@@ -33,12 +39,12 @@ class Server:
     """One server of a job. ``mode`` is the mode's server half; ``before_update`` moves schedules on by some steps."""
 
     def __init__(self, transport: Transport, index: int, workers: Sequence[int], servers: Sequence[int],
-                 description: Description, mode: Any, fingerprint: dict | None = None,
+                 description: Description, mode: Any, fingerprint: Fingerprint | None = None,
                  name_of: Callable[[int], str] = str, before_update: Callable[[int], Any] | None = None,
                  largest: int | None = None) -> None:
         self.transport, self.index, self.mode, self.name_of = transport, index, mode, name_of
         self.description, self.fingerprint, self.before_update = description, fingerprint, before_update
-        self.loaded_from = None   # [folder, files] that its values come from, if any
+        self.loaded_from: LoadedFrom | None = None
         self.job = secrets.token_hex(8)   # what tells this start of the job from others; server 0's counts
         self.largest = largest or protocol.LARGEST
         self._make_tables()
@@ -46,17 +52,17 @@ class Server:
         self.active = set(range(len(workers)))
         self.applied = [0] * len(workers)   # pushes applied per worker
         self.exchange = norms.Exchange(transport, index, servers, name_of)
-        self.sending: list = []
+        self.sending: list[Pending] = []
         self._look_at = 16   # how many sends before those that are over are sorted out
-        self._handlers = {Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push,
-                          Kind.PULL: self._pull, Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave,
-                          Kind.WAITING: self._waits_elsewhere}
+        self._handlers: dict[Kind, Callable[[Inbox, Header], None]] = {
+            Kind.HELLO: self._hello, Kind.PUSH: self._push, Kind.PUSH_PULL: self._push, Kind.PULL: self._pull,
+            Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave, Kind.WAITING: self._waits_elsewhere}
         self.policy, self.stalls = policy.DEFAULT, StallDetector(self)
         self.snapshots = Snapshots(self)
         self._handlers |= self.snapshots.handlers
         mode.start(self)
 
-    def _make_tables(self):
+    def _make_tables(self) -> None:
         described = self.description.tables
         self.recipes = {variable: one.recipe_of(variable) for one in described for variable in one.variables}
         names = {recipe.rate for recipe in self.recipes.values()} | set(self.description.rates)
@@ -66,15 +72,16 @@ class Server:
         self.row_tables = [one.table(self.index, self.rates) for one in self.description.row_tables]
         self.tables: list[Table] = [self.dense, *self.row_tables]
         self.image, self.needs_norms = self.dense.image, any(table.needs_norms for table in self.tables)
-        self._table_of = {variable: table for one, table in zip(described, self.tables) for variable in one.variables}
+        self._table_of: dict[str, Table] = {
+            variable: table for one, table in zip(described, self.tables) for variable in one.variables}
         self._param_pieces = [self.dense.params[piece.start:piece.stop] for piece in self.image.pieces]
 
-    def _make_inboxes(self, workers):
+    def _make_inboxes(self, workers: Sequence[int]) -> None:
         rates, rows, image = len(self.description.rates), len(self.row_tables), self.image
         room = messages.inbox_bytes(rates, rows)
         self.is_small = messages.is_inline(image.nbytes)   # whether parameters fit a message
         self.inboxes = [Inbox(self, rank, number, room) for number, rank in enumerate(workers)]
-        self._small_push = None   # the length of every push that is one message and has no rows
+        self._small_push: int | None = None   # the length of every push that is one message and has no rows
         if preallocated.serves(rows, [image]):
             self._small_push = preallocated.push_bytes(rates, image)
             for inbox in self.inboxes:
@@ -105,7 +112,7 @@ class Server:
                 raise
         return happened
 
-    def _all_sent(self):
+    def _all_sent(self) -> bool:
         self.sending = [one for one in self.sending if not one.done()]
         return not self.sending
 
@@ -126,7 +133,7 @@ class Server:
             self.stalls.note(inbox.index, header.kind)
         handler(inbox, header)
 
-    def _hello(self, inbox, header):
+    def _hello(self, inbox: Inbox, header: Header) -> None:
         theirs = messages.decode(inbox.inline(header), inbox.name)
         if not isinstance(theirs, (dict, type(None))):
             raise PeerLost(f"{inbox.name} introduced itself as {theirs!r:.60}")
@@ -136,24 +143,24 @@ class Server:
                              f"job: {differ}")
         self.answer(inbox, inline=messages.encode({"loaded from": self.loaded_from, "job": self.job}))
 
-    def _waits_elsewhere(self, inbox, header):
+    def _waits_elsewhere(self, inbox: Inbox, header: Header) -> None:
         inbox.release()
 
-    def _leave(self, inbox, header):
+    def _leave(self, inbox: Inbox, header: Header) -> None:
         if self.policy.leave.ends_job:
             raise PeerLost(f"{inbox.name} has left, and the job's policy is to end then")
         self.active.discard(inbox.index)
         inbox.on_part = None  # nothing more is received
         self.mode.on_leave(inbox.index)
 
-    def _pull(self, inbox, header):
+    def _pull(self, inbox: Inbox, header: Header) -> None:
         self.mode.on_pull(inbox.index, header)
 
-    def _pull_rows(self, inbox, header):
+    def _pull_rows(self, inbox: Inbox, header: Header) -> None:
         """Rows as they are now: a worker that waits for a round has sent no request for rows yet."""
         inline, prefix = inbox.inline(header), messages.prefix_bytes(0, len(self.row_tables))
-        _, counts = messages.read_prefix(inline, 0, len(self.row_tables), inbox.name)
-        counts = counts.tolist()
+        _, told = messages.read_prefix(inline, 0, len(self.row_tables), inbox.name)
+        counts: list[int] = told.tolist()
         sizes = [table.answer_bytes(count) for table, count in zip(self.row_tables, counts)]
         messages.check_length(header, prefix, sum(aligned(8 * count) for count in counts),
                               f"{inbox.name} asked for rows in")
@@ -163,7 +170,7 @@ class Server:
         ids = arrays.empty(header.body, np.uint8)
         inbox.receive_whole(ids, lambda: self._answer_rows(inbox, counts, sizes, ids))
 
-    def _answer_rows(self, inbox, counts, sizes, ids):
+    def _answer_rows(self, inbox: Inbox, counts: list[int], sizes: list[int], ids: np.ndarray) -> None:
         values, start, begin = arrays.empty(sum(sizes), np.uint8), 0, 0
         for table, count, size in zip(self.row_tables, counts, sizes):
             table.answer(ids[begin:begin + 8 * count].view(np.int64), values[start:start + size])
@@ -171,7 +178,7 @@ class Server:
         is_inline = messages.is_inline(len(values))
         self.answer(inbox, Kind.VALUES, values if is_inline else b"", () if is_inline else (values,))
 
-    def _push(self, inbox, header):
+    def _push(self, inbox: Inbox, header: Header) -> None:
         if self.snapshots.limits is not None and self.snapshots.holds(inbox, header):
             return
         self.snapshots.begun[inbox.index] = header.step
@@ -246,7 +253,7 @@ class Server:
             image[...] = self.dense.params
         self.answer_values(inbox, image)
 
-    def begin_values(self, inbox: Inbox) -> Any:
+    def begin_values(self, inbox: Inbox) -> Pending:
         """Announce parameters that follow piece by piece."""
         return self._post(inbox.rank, Channel.REPLY, messages.message(
             Header(Kind.VALUES, self.index, body=self.image.nbytes)))
@@ -255,14 +262,14 @@ class Server:
         """Send one piece of the parameters to a rank, from where it lies."""
         self._post_body(rank, self._param_pieces[number])
 
-    def _post_body(self, rank, part):
+    def _post_body(self, rank: int, part: np.ndarray) -> list[Pending]:
         """Post an array of an answer's body, cut if it is longer than a message may be."""
         if 0 < len(part) <= self.largest:
             return [self._post(rank, Channel.REPLY_BODY, part)]
         return [self._post(rank, Channel.REPLY_BODY, part[start:stop])
                 for start, stop in protocol.cuts(len(part), self.largest)]
 
-    def _post(self, rank, channel, array):
+    def _post(self, rank: int, channel: Channel, array: np.ndarray) -> Pending:
         pending = self.transport.post_send(rank, channel, array)
         self.sending.append(pending)
         if len(self.sending) > self._look_at:

@@ -15,7 +15,9 @@ last of them. One that loads is alone; whoever cannot join waits in a queue, fir
 the servers in the same order, and goes on to the next when it is in: so two never wait for each other.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +27,14 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Kind
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fleet_mpi.parameter_server.inbox import Inbox
+    from fleet_mpi.parameter_server.messages import Key
+    from fleet_mpi.parameter_server.server import Server
+    from fleet_mpi.wire.protocol import Header
+
 ALONE = 1         # the number of a FREEZE by a worker that is going to change values
 KEEP_COPIES = 1   # the number of a THAW by a worker that reads its copies from now on
 
@@ -32,8 +42,8 @@ KEEP_COPIES = 1   # the number of a THAW by a worker that reads its copies from 
 class Copies(NamedTuple):
     """What was copied at a moment, which the pushes and stores before it name: {key: array}."""
 
-    moment: tuple
-    arrays: dict
+    moment: tuple[tuple[int, ...], int]
+    arrays: dict[Key, np.ndarray]
 
 
 class Snapshots:
@@ -43,22 +53,27 @@ class Snapshots:
     ("counter", name). ``counters`` is set where there are schedules: called, it gives {name: array} of what they keep.
     """
 
-    def __init__(self, server):
+    def __init__(self, server: Server) -> None:
         self.server = server
-        self.handlers = {Kind.STORE: self._store, Kind.FETCH: self._fetch, Kind.FREEZE: self._freeze,
-                         Kind.COPY: self._copy, Kind.THAW: self._thaw}
+        self.handlers: dict[Kind, Callable[[Inbox, Header], None]] = {
+            Kind.STORE: self._store, Kind.FETCH: self._fetch, Kind.FREEZE: self._freeze, Kind.COPY: self._copy,
+            Kind.THAW: self._thaw}
         self.begun = [0] * len(server.inboxes)   # the last push of each worker that the mode has heard of
-        self.limits = None                       # while frozen: the last one it may hear of
+        self.limits: list[int] | None = None     # while frozen: the last one it may hear of
         # The workers it is frozen for, and whether the only one changes values.
-        self.freezers, self.is_alone = set(), False
+        self.freezers: set[int] = set()
+        self.is_alone = False
         # Freezes that wait, pushes that do, and the workers that are answered later.
-        self.queue, self.parked, self.awaits = [], [], []
-        self.copies, self.stores = {}, 0   # {worker that reads them: Copies}; how many arrays were replaced
-        self.counters = dict
+        self.queue: list[tuple[Inbox, Header]] = []
+        self.parked: list[tuple[Inbox, Header]] = []
+        self.awaits: list[Inbox] = []
+        self.copies: dict[int, Copies] = {}   # by the worker that reads them
+        self.stores = 0                       # how many arrays were replaced
+        self.counters: Callable[[], Mapping[str, np.ndarray]] = dict
 
     # ------------------------------------------------------------------ standing still
 
-    def holds(self, inbox, header):
+    def holds(self, inbox: Inbox, header: Header) -> bool:
         """Whether this push must wait until the thaw; the server is given it again then."""
         if self.limits is not None and header.step > self.limits[inbox.index]:
             self.parked.append((inbox, header))
@@ -66,20 +81,20 @@ class Snapshots:
         self.begun[inbox.index] = header.step
         return False
 
-    def held_up(self):
+    def held_up(self) -> set[int]:
         """The workers that wait for those that save or load."""
         return {inbox.index for inbox, _ in (*self.parked, *self.queue)}
 
-    def advance(self):
+    def advance(self) -> bool:
         """Answer the workers that wait for the pushes up to the limits; returns whether that happened."""
-        if not self.awaits or any(done < limit for done, limit in zip(self.server.applied, self.limits)):
+        if not self.awaits or any(done < limit for done, limit in zip(self.server.applied, self.limits or ())):
             return False
         answered, self.awaits = self.awaits, []
         for inbox in answered:
             self.server.answer(inbox)
         return True
 
-    def _freeze(self, inbox, header):
+    def _freeze(self, inbox: Inbox, header: Header) -> None:
         counts = self._counts_in(inbox, header)
         if counts is not None:
             self.limits = counts
@@ -91,29 +106,29 @@ class Snapshots:
         else:
             self._stand_still(inbox, header)
 
-    def _stand_still(self, inbox, header):
+    def _stand_still(self, inbox: Inbox, header: Header) -> None:
         if self.limits is None:
             self.limits = self._begun_for_good()
         self.freezers.add(inbox.index)
         self.is_alone = header.number == ALONE
         self.server.answer(inbox, Kind.VALUES, np.array(self.limits, np.int64).tobytes())
 
-    def _begun_for_good(self):
+    def _begun_for_good(self) -> list[int]:
         """Per worker the last push that will be applied whatever comes: where a round waits for all workers, one that
         waits for the rest may still wait for the worker that saves."""
         return list(self.begun if self.server.mode.applies_alone else self.server.applied)
 
-    def _counts_in(self, inbox, header):
+    def _counts_in(self, inbox: Inbox, header: Header) -> list[int] | None:
         inline = inbox.inline(header)
         if not len(inline):
             return None
         is_in = inbox.index in self.freezers
-        if len(inline) != 8 * len(self.begun) or not is_in:
+        if len(inline) != 8 * len(self.begun) or not is_in or self.limits is None:
             raise PeerLost(f"{self._name(inbox)} sent {len(inline)} bytes of push counts for {len(self.begun)} "
                            f"workers, to a server that is {'' if is_in else 'not '}frozen")
         return [max(count, limit) for count, limit in zip(inline.view(np.int64).tolist(), self.limits)]
 
-    def _thaw(self, inbox, header):
+    def _thaw(self, inbox: Inbox, header: Header) -> None:
         self.freezers.discard(inbox.index)
         if header.number != KEEP_COPIES:
             self.copies.pop(inbox.index, None)
@@ -125,7 +140,7 @@ class Snapshots:
             for waited in queue:
                 self._freeze(*waited)
 
-    def _unpark(self):
+    def _unpark(self) -> None:
         """Hand parked pushes over in the order they came; those that are still too early are parked again."""
         parked, self.parked = self.parked, []
         for inbox, header in parked:
@@ -133,7 +148,7 @@ class Snapshots:
 
     # ------------------------------------------------------------------ copies of a moment
 
-    def _copy(self, inbox, header):
+    def _copy(self, inbox: Inbox, header: Header) -> None:
         """Add to what a worker may read after the thaw; one that others have copied at this moment is shared."""
         if inbox.index not in self.freezers:
             raise PeerLost(f"{self._name(inbox)} asked for copies, but has not frozen this server")
@@ -145,7 +160,7 @@ class Snapshots:
                 copies.arrays[key] = self._copied(key)
         self.server.answer(inbox)
 
-    def _copied(self, key):
+    def _copied(self, key: Key) -> np.ndarray:
         array = self.find(key)
         try:
             return array.copy()
@@ -156,13 +171,13 @@ class Snapshots:
 
     # ------------------------------------------------------------------ arrays by name
 
-    def _fetch(self, inbox, header):
+    def _fetch(self, inbox: Inbox, header: Header) -> None:
         """Answer with arrays: the worker's copies, else from where they lie if nothing changes them meanwhile."""
         keys = messages.keys_of(inbox.inline(header), self._name(inbox))
         described, values = messages.manifest({key: self._readable(inbox, key) for key in keys})
         self.server.answer(inbox, Kind.VALUES, described, [bytes_of(one) for one in values])
 
-    def _readable(self, inbox, key):
+    def _readable(self, inbox: Inbox, key: Key) -> np.ndarray:
         if inbox.index in self.freezers:
             return self.find(key)
         copies = self.copies.get(inbox.index)
@@ -172,7 +187,7 @@ class Snapshots:
             raise PeerLost(f"{self._name(inbox)} asked for {list(key)}, which is not among its copies")
         return copies.arrays[key]
 
-    def _store(self, inbox, header):
+    def _store(self, inbox: Inbox, header: Header) -> None:
         """Receive one array, straight to where it belongs, or first beside it where it has several places."""
         key, dtype, shape = messages.described_one(inbox.inline(header), self._name(inbox))
         known = self.find(key)
@@ -183,7 +198,7 @@ class Snapshots:
         line = bytes_of(values)
         targets = [line[start:stop] for start, stop in protocol.cuts(len(line), self.server.largest)]
 
-        def on_part(part):
+        def on_part(part: int) -> None:
             if part == len(targets) - 1:
                 self.stores += 1
                 self._take_over(key, values)
@@ -193,7 +208,7 @@ class Snapshots:
         else:
             self.server.answer(inbox)
 
-    def find(self, key):
+    def find(self, key: Key) -> np.ndarray:
         """The array of this key: a view of what the server keeps, or a copy of one number."""
         try:
             if key[0] == "rate":
@@ -205,18 +220,19 @@ class Snapshots:
         except (KeyError, IndexError, StopIteration):
             raise UsageError(f"{self.server.name_of(self.server.transport.rank)} keeps no {list(key)}") from None
 
-    def _lies_in_place(self, key):
+    def _lies_in_place(self, key: Key) -> bool:
         """A number that goes with a variable is given out as a copy: each segment of the table has its own."""
         return key[0] != "state" or np.may_share_memory(self.find(key), self.find(key))
 
-    def _take_over(self, key, values):
+    def _take_over(self, key: Key, values: np.ndarray) -> None:
         if key[0] == "state":
-            self.server.table_of(key[1]).set_state(*key[1:], values)
+            _, variable, block, name = key
+            self.server.table_of(variable).set_state(variable, block, name, values)
 
-    def _name(self, inbox):
+    def _name(self, inbox: Inbox) -> str:
         return self.server.name_of(inbox.rank)
 
 
-def bytes_of(array):
+def bytes_of(array: np.ndarray) -> np.ndarray:
     """A contiguous array as a line of bytes, without a copy."""
     return array.reshape(-1).view(np.uint8)

@@ -120,7 +120,7 @@ class Rank:
             pass
 
     @property
-    def signal(self):
+    def signal(self) -> int | None:
         """The number of the signal that has ended it, 0 for none; None where that was not seen."""
         return None if self.status is None else self.status & 0x7F
 

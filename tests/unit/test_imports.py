@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import OF_MPI
+
 PACKAGE = Path(__file__).parents[2] / "fleet_mpi"
 
 # From the lowest to the highest. A part imports itself, lower rows, and those to its left in its own row.
@@ -117,6 +119,11 @@ def test_tests_that_import_mpi_run_with_every_mpi(depends_on_mpi):
         assert depends_on_mpi(path) or not any(name.startswith(NEED_MPI) for name in names), (
             f"{path.relative_to(tests)} imports what needs MPI: with a second one CI runs only what tests/conftest.py "
             f"lists")
+
+
+def test_what_runs_with_every_mpi_exists():
+    missing = [str(path) for path in OF_MPI if not path.exists()]
+    assert not missing, f"tests/conftest.py lists what is not there: {', '.join(missing)}"
 
 
 def test_numba_and_cupy_are_imported_in_arrays_kernels_and_placement_only():

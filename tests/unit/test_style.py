@@ -73,7 +73,8 @@ def test_everything_public_has_a_docstring(path):
 
 # Rooms whose public functions all say what they take and give.
 HINTED = ("arrays.py", "errors.py", "notices.py", "settings.py", "update_rules.py", "placement/", "modes/base.py",
-          "wire/", "fleet/", "launch/", "transpile/")
+          "wire/", "ranks/", "parameter_server/", "collective/", "connections/", "checkpoint/", "fleet/", "launch/",
+          "transpile/")
 
 
 def without_hints(tree):
@@ -87,6 +88,11 @@ def without_hints(tree):
                 named = (given.posonlyargs + given.args)[0 if static else bound:] + given.kwonlyargs
                 if function.returns is None or not all(one.annotation for one in named):
                     yield function.name
+
+
+@pytest.mark.parametrize("begin", HINTED)
+def test_every_room_with_hints_exists(begin):
+    assert any(path.removeprefix("fleet_mpi/").startswith(begin) for path in files("fleet_mpi"))
 
 
 def test_public_functions_of_seams_and_doors_have_hints():

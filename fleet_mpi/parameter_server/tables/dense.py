@@ -15,11 +15,14 @@ import numpy as np
 from fleet_mpi import arrays, update_rules
 from fleet_mpi.arrays import aligned
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
-from fleet_mpi.parameter_server.recipes import Recipe, Step
+from fleet_mpi.parameter_server.recipes import BoundNorm, Recipe, Step
 
 if TYPE_CHECKING:
+    from fleet_mpi.parameter_server.flat import Piece
+    from fleet_mpi.parameter_server.tables.base import Node
     from fleet_mpi.placement.placing import Placement
     from fleet_mpi.placement.shard import Shard, Variable
+    from fleet_mpi.update_rules import Rule, State
 
 
 class DenseDescription(NamedTuple):
@@ -80,10 +83,10 @@ class DenseTable:
         self._index = {(shard.variable, shard.block): index for index, shard in enumerate(image.shards)}
         self.segments = [self._segments_of(piece) for piece in image.pieces]
         self.states = self._new_states()
-        self._scratch: dict = {}
+        self._scratch: dict[np.dtype, np.ndarray] = {}
         self._contributions: dict[int, Contribution] = {}   # by address
 
-    def _segments_of(self, piece):
+    def _segments_of(self, piece: Piece) -> list[Segment]:
         """The segments of a piece; a variable longer than a piece gives one to each of several pieces."""
         found: list[Segment] = []
         merge = not self.needs_norms
@@ -97,7 +100,7 @@ class DenseTable:
                 found.append(Segment(recipe, dtype, start, stop))
         return found
 
-    def _new_states(self):
+    def _new_states(self) -> dict[str, np.ndarray]:
         """{state name: image of bytes}, at the rules' initial values."""
         states: dict[str, np.ndarray] = {}
         for segment in self._all_segments():
@@ -114,7 +117,7 @@ class DenseTable:
                     segment.small[state.name] = initial
         return states
 
-    def _all_segments(self):
+    def _all_segments(self) -> list[Segment]:
         return [segment for piece in self.segments for segment in piece]
 
     # ------------------------------------------------------------------ what travels: always everything
@@ -165,11 +168,11 @@ class DenseTable:
             for segment in self._segments_with(index):
                 segment.small[name][...] = values
 
-    def _is_like_param(self, variable, name):
+    def _is_like_param(self, variable: str, name: str) -> bool:
         rule = update_rules.RULES[self.recipes[variable].rule]
         return next(state.like_param for state in rule.states if state.name == name)
 
-    def _segments_with(self, index):
+    def _segments_with(self, index: int) -> list[Segment]:
         start = self.image.starts[index]
         stop = start + self.image.shards[index].size * self.image.dtypes[index].itemsize
         return [segment for segment in self._all_segments() if segment.start < stop and segment.stop > start]
@@ -190,20 +193,22 @@ class DenseTable:
         for call in first.calls[number]:
             call()
 
-    def _average(self, contributions, number):
+    def _average(self, contributions: Sequence[Contribution], number: int) -> None:
         if len(contributions) > 1:
             average([one.image for one in contributions], self.image.ranges[number])
 
-    def _bind_segment(self, segment, gradients):
+    def _bind_segment(self, segment: Segment, gradients: np.ndarray) -> Callable[[], Any]:
         param, grad = segment.line(self.params), segment.line(gradients)
         step = segment.rule.bind(param, grad, self.rates[segment.recipe.rate], self.states_of(segment),
                                  **self.hypers_of(segment))
         if not segment.recipe.steps:
             return step
+        steps = [one for one in segment.recipe.steps if not isinstance(one, BoundNorm)]
+        assert len(steps) == len(segment.recipe.steps)   # where norms are needed, ``gradients`` are asked for
         scratch = self.scratch_like(grad)
 
-        def prepare_and_step():
-            for one in segment.recipe.steps:
+        def prepare_and_step() -> None:
+            for one in steps:
                 one.apply(grad, param, scratch)
             step()
         return prepare_and_step
@@ -255,17 +260,17 @@ class SegmentGradient:
         """In place."""
         np.multiply(self.grad, factor.astype(self.grad.dtype), out=self.grad)
 
-    def nodes(self) -> list:
+    def nodes(self) -> list[Node]:
         """Of the gradient."""
         return update_rules.square_nodes(self.grad, self.start)
 
-    def measure(self) -> dict[str, list]:
+    def measure(self) -> dict[str, list[Node]]:
         """What the rule's norms are of."""
         if self.rule.norms is not None:
             self.measured = self.rule.norms.measure(self.param, self.grad, *self.states, **self.hypers)
         return {what: update_rules.square_nodes(line, self.start) for what, line in self.measured.items()}
 
-    def finish(self, squares: tuple) -> None:
+    def finish(self, squares: tuple[np.ndarray, ...]) -> None:
         """Run the rule."""
         rate = self.table.rates[self.recipe.rate]
         if self.rule.norms is None:
@@ -283,13 +288,13 @@ def average(images: Sequence[np.ndarray], ranges: Iterable[tuple[int, int, np.dt
         np.multiply(total, 1.0 / len(images), out=total)
 
 
-def _initial(state, hypers, rule):
+def _initial(state: State, hypers: Mapping[str, Any], rule: Rule) -> Any:
     if isinstance(state.initial, str):
         return {**rule.hypers, **rule.setup, **hypers}[state.initial]
     return state.initial
 
 
-def _zeros(nbytes):
+def _zeros(nbytes: int) -> np.ndarray:
     image = arrays.empty(nbytes, np.uint8)
     image[...] = 0
     return image

@@ -20,6 +20,7 @@ from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe, Step
 
 if TYPE_CHECKING:
+    from fleet_mpi.parameter_server.tables.base import Node
     from fleet_mpi.placement.shard import Shard
 
 
@@ -142,11 +143,11 @@ class RowTable:
         """Take over a state of one shard."""
         (self._part(self.states[name], block) if self._is_like_param(name) else self.states[name])[...] = values
 
-    def _part(self, array, block):
+    def _part(self, array: np.ndarray, block: int) -> np.ndarray:
         shard, begin = self._begins[block]
         return array[begin:begin + shard.rows].reshape(shard.shape)
 
-    def _is_like_param(self, name):
+    def _is_like_param(self, name: str) -> bool:
         return next(state.like_param for state in self.rule.states if state.name == name)
 
     # ------------------------------------------------------------------ what travels
@@ -172,16 +173,16 @@ class RowTable:
         rows = self._rows_of(out, len(ids))
         self._refuse_outside(row_kernels.gather_rows(self.params, ids, rows, row_kernels.NO_PADDING), ids)
 
-    def _rows_of(self, line, count):
+    def _rows_of(self, line: np.ndarray, count: int) -> np.ndarray:
         """The front of a line of bytes as so many rows."""
         return line[:count * self.width * self.dtype.itemsize].view(self.dtype).reshape(count, self.width)
 
-    def _refuse_count(self, count):
+    def _refuse_count(self, count: int) -> None:
         if not 0 <= count <= self.height:
             raise PeerLost(f"table {self.name!r}: a push of {count} rows to a server that keeps {self.height}: do both "
                            f"run the same program?")
 
-    def _refuse_outside(self, position, ids):
+    def _refuse_outside(self, position: int, ids: np.ndarray) -> None:
         if position != row_kernels.ALL_INSIDE:
             raise PeerLost(f"table {self.name!r}: asked for local row {ids[position]}, this server keeps "
                            f"{self.height}: do both run the same program?")
@@ -200,7 +201,7 @@ class RowTable:
         """One: the mean as ``update`` has it."""
         return [RowGradient(self, self._mean(contributions))]
 
-    def _mean(self, contributions):
+    def _mean(self, contributions: Sequence[Rows]) -> Rows:
         if len(contributions) == 1:
             # Workers merge what they send.
             rows, = contributions
@@ -210,7 +211,7 @@ class RowTable:
         np.multiply(merged.values, 1.0 / len(contributions), out=merged.values)
         return merged
 
-    def nodes_of(self, array: np.ndarray) -> list:
+    def nodes_of(self, array: np.ndarray) -> list[Node]:
         """The nodes of the tree of squares of an array that lies as the table does."""
         table = array.reshape(self.height, self.width)
         return [node for shard, begin in self.placed
@@ -226,7 +227,7 @@ class RowGradient:
         self.variable, self.recipe = table.name, table.recipe
         self.measured: dict[str, np.ndarray] = {}
 
-    def _every_row(self):
+    def _every_row(self) -> np.ndarray:
         """The gradient of every row kept here, zero where none came; it stays dense from now on."""
         if self._dense is None:
             self._dense = dense = np.zeros_like(self.table.params)
@@ -234,7 +235,7 @@ class RowGradient:
             dense[self.rows.ids] += self.rows.values
         return self._dense
 
-    def _numbers(self):
+    def _numbers(self) -> np.ndarray:
         """The array that steps change."""
         return self.rows.values if self._dense is None else self._dense
 
@@ -248,11 +249,11 @@ class RowGradient:
         numbers = self._numbers()
         np.multiply(numbers, factor.astype(numbers.dtype), out=numbers)
 
-    def nodes(self) -> list:
+    def nodes(self) -> list[Node]:
         """The nodes of the tree of squares over this server's shards."""
         if self._dense is not None:
             return self.table.nodes_of(self._dense)
-        found = []
+        found: list[Node] = []
         for shard, begin in self.table.placed:
             here = (self.rows.ids >= begin) & (self.rows.ids < begin + shard.rows)
             ids, values = ((self.rows.ids, self.rows.values) if len(self.table.placed) == 1 else
@@ -260,7 +261,7 @@ class RowGradient:
             found += update_rules.square_nodes_rows(ids, values, shard.offset, shard.rows)
         return found
 
-    def measure(self) -> dict[str, list]:
+    def measure(self) -> dict[str, list[Node]]:
         """What the rule's norms are of."""
         table = self.table
         if table.rule.norms is not None:
@@ -268,7 +269,7 @@ class RowGradient:
                                                      **table.hypers)
         return {what: table.nodes_of(array) for what, array in self.measured.items()}
 
-    def finish(self, squares: tuple) -> None:
+    def finish(self, squares: tuple[np.ndarray, ...]) -> None:
         """Run the rule."""
         table, rate = self.table, self.table.rates[self.recipe.rate]
         if table.rule.norms is None:

@@ -6,12 +6,18 @@ import time
 
 import pytest
 
+from fleet_mpi.errors import Preempted
 from fleet_mpi.launch import notes, rank_output, rank_roles
 from fleet_mpi.ranks import ending
 
 COLLECTIVE = {rank_roles.SERVERS: "0", rank_roles.WORKER_LIST: "a:1,a:2,b:1,b:2", rank_roles.PER_NODE: "2"}
 WITH_SERVERS = {rank_roles.SERVERS: "1", rank_roles.WORKER_LIST: "a:2,b:2", rank_roles.SERVER_LIST: "10.0.0.1:6170"}
 SPEAKS = "import sys; print('one'); print('two', file=sys.stderr)"
+
+
+def test_the_code_that_asks_for_a_new_start_is_that_of_the_error():
+    # Written twice: this module runs before every rank, and imports nothing that takes time.
+    assert rank_output.PREEMPTED == Preempted.exit_code
 
 
 @pytest.mark.parametrize("more, name, shown", (
