@@ -8,6 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from fleet_mpi.arrays import Array
 
@@ -18,9 +19,9 @@ def joined(parts: Sequence[tuple[Array, Array, Array]]) -> tuple[Array, Array, i
     In float64: from the deviations within each batch and those of the batches' means, so that nothing cancels.
     """
     count = sum(int(one[2][0]) for one in parts)
-    mean = sum(one[0].astype(np.float64) * int(one[2][0]) for one in parts) / count
-    squares = sum((one[1].astype(np.float64) + (one[0].astype(np.float64) - mean) ** 2) * int(one[2][0])
-                  for one in parts)
+    mean: Any = sum(one[0].astype(np.float64) * int(one[2][0]) for one in parts) / count
+    squares: Any = sum((one[1].astype(np.float64) + (one[0].astype(np.float64) - mean) ** 2) * int(one[2][0])
+                       for one in parts)
     return mean, squares / count, count
 
 

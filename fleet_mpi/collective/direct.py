@@ -30,8 +30,8 @@ class DirectAllReduce:
         self.transport, self.ranks, self.add = transport, list(ranks), add
         self.me = self.ranks.index(transport.rank)
         self.others = [rank for rank in self.ranks if rank != transport.rank]
-        self.under_way = []
-        self.unused = {}  # lists of buffers, one for each rank, by length
+        self.under_way: list[_Reduction] = []
+        self.unused: dict[int, list[list[np.ndarray]]] = {}  # lists of buffers, one for each rank, by length
 
     def start(self, array: np.ndarray) -> Reduction:
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""

@@ -31,7 +31,7 @@ class Group:
                  liveness: Liveness | None = None) -> None:
         self.index, self.lanes, self.size, self.name_of, self.liveness = index, lanes, size, name_of, liveness
         self.first_step_s = 0.0  # others may compile
-        self.by_library = None
+        self.by_library: Sequence[Reducer] | None = None
         self.hosts = [""] * size
         self.job = ""  # what tells this start of the job from others; empty where nobody asked
         self.shares_memory = False  # whether workers are processes: then those of one host may
@@ -80,7 +80,7 @@ class Group:
         """Collective at first: what sums by the MPI library's own calls, one per lane."""
         if self.by_library is None:
             from fleet_mpi.collective.library import LibraryAllReduce
-            queue = deque()
+            queue: deque[Any] = deque()
             self.gather([np.zeros(1)])  # new communicators are waited for without end: first see that all have come
             self.by_library = [LibraryAllReduce(lane.comm, queue) for lane in self.lanes]
         return self.by_library

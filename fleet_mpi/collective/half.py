@@ -25,7 +25,7 @@ class HalfAllReduce:
 
     def __init__(self, inner: Reducer) -> None:
         self.inner = inner
-        self.unused = {}  # float16 arrays by length, from reduction to reduction
+        self.unused: dict[int, list[Array]] = {}  # float16 arrays by length, from reduction to reduction
 
     def start(self, array: Array) -> Reduction:
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""

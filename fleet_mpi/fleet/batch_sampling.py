@@ -29,11 +29,11 @@ class DistributedBatchSampler(BatchSampler):
     def __init__(self, dataset: Any, batch_size: int, num_replicas: int | None = None, rank: int | None = None,
                  shuffle: bool = False, drop_last: bool = False) -> None:
         super().__init__(dataset, batch_size=batch_size, drop_last=drop_last)
-        job = ParallelEnv() if num_replicas is None or rank is None else None
         self.dataset, self.shuffle, self.epoch = dataset, shuffle, 0
-        self.nranks = job.nranks if num_replicas is None else whole_number("DistributedBatchSampler", "num_replicas",
-                                                                           num_replicas)
-        self.local_rank = job.local_rank if rank is None else whole_number("DistributedBatchSampler", "rank", rank, 0)
+        self.nranks = (ParallelEnv().nranks if num_replicas is None else
+                       whole_number("DistributedBatchSampler", "num_replicas", num_replicas))
+        self.local_rank = (ParallelEnv().local_rank if rank is None else
+                           whole_number("DistributedBatchSampler", "rank", rank, 0))
         if self.local_rank >= self.nranks:
             raise UsageError(f"DistributedBatchSampler: rank {self.local_rank} is out of range: there are "
                              f"{self.nranks} workers")
@@ -56,10 +56,11 @@ class DistributedBatchSampler(BatchSampler):
         numbers = np.resize(np.arange(len(self.dataset)), self.total_size)
         if self.shuffle:
             # The original's generator and its use, so that an epoch has the same order as there.
-            numbers = numbers.tolist()
-            np.random.RandomState(self.epoch).shuffle(numbers)
+            listed = numbers.tolist()
+            np.random.RandomState(self.epoch).shuffle(listed)
+            numbers = np.asarray(listed)
             self.epoch += 1
-        return cut(iter(self._mine(np.asarray(numbers))), self.batch_size, self.drop_last)
+        return cut(iter(self._mine(numbers)), self.batch_size, self.drop_last)
 
     def __len__(self) -> int:
         return batch_count(self.num_samples, self.batch_size, self.drop_last)

@@ -10,7 +10,7 @@ from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
 if TYPE_CHECKING:
     from typing import Any
 
-_MORE = dict(
+_MORE: dict[str, Any] = dict(
     use_local_sgd=False, use_dist_fc=False, dist_fc_config=None, mode="nccl2", collective_mode=None,
     nccl_comm_num=1, forward_recompute=False, recompute_checkpoints=[], use_amp=False, amp_loss_scaling=2 ** 15,
     exec_strategy=None, fuse_memory_size=-1, fuse_laryer_size=1, _ut4grad_allreduce=False)
@@ -24,7 +24,7 @@ class DistributedStrategy(BuildStrategy):
     def __init__(self) -> None:
         super().__init__()
         self.exec_strategy = ExecutionStrategy()
-        self.recompute_checkpoints = []
+        self.recompute_checkpoints: list[Any] = []
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "mode" and value not in ("nccl2", "collective"):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fleet_mpi.fleet.collective_checkpoints import TrainStatus
+    from fleet_mpi.fleet.collective_job import CollectiveJob
+    from fleet_mpi.fleet.job import Job
     from fleet_mpi.program.engine.executor import Executor
     from fleet_mpi.program.graph.program import Program
     from fleet_mpi.program.graph.variable import Variable
@@ -55,13 +57,13 @@ class Fleet:
     has_servers = True
 
     def __init__(self) -> None:
-        self._role_maker = None
-        self._optimizer = None
-        self._job = None
-        self.main_program = None
-        self.startup_program = None
-        self._origin_program = None
-        self._strategy = None
+        self._role_maker: RoleMaker | None = None
+        self._optimizer: DistributedOptimizer | None = None
+        self._job: Job | CollectiveJob | None = None
+        self.main_program: Program | None = None
+        self.startup_program: Program | None = None
+        self._origin_program: Program | None = None
+        self._strategy: Any = None
 
     def init(self, role_maker: RoleMaker | None = None) -> None:
         """Take a role; without a role maker the one for MPI. Must come before anything else."""

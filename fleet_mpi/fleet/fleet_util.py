@@ -78,7 +78,8 @@ class FleetUtil:
     def get_global_auc(self, scope: Scope | None = None, stat_pos: str = "_generated_var_2",
                        stat_neg: str = "_generated_var_3") -> float:
         """Collective, workers: the area under the ROC curve over all workers' histograms; 0.5 without both classes."""
-        return metrics.auc(*(self._tensor(one, scope).numpy() for one in (stat_pos, stat_neg)), util=self._util)
+        positives, negatives = (self._tensor(one, scope).numpy() for one in (stat_pos, stat_neg))
+        return metrics.auc(positives, negatives, util=self._util)
 
     def print_global_auc(self, scope: Scope | None = None, stat_pos: str = "_generated_var_2",
                          stat_neg: str = "_generated_var_3", print_prefix: str = "") -> float:
@@ -95,10 +96,10 @@ class FleetUtil:
 
         The sums are those of all workers' scopes, as ``contrib.layers.ctr_metric_bundle`` keeps them.
         """
-        histograms = [self._sum(name, scope) for name in (stat_pos_name, stat_neg_name)]
+        positives, negatives = (self._sum(name, scope) for name in (stat_pos_name, stat_neg_name))
         sums = [self._sum(name, scope).reshape(-1)[0] for name in (
             sqrerr_name, abserr_name, prob_name, q_name, pos_ins_num_name, total_ins_num_name)]
-        return list(click_metrics(metrics.auc(*histograms, util=_Summed()), *histograms, *sums))
+        return list(click_metrics(metrics.auc(positives, negatives, util=_Summed()), positives, negatives, *sums))
 
     def print_global_metrics(self, scope: Scope | None = None, stat_pos_name: str = "_generated_var_2",
                              stat_neg_name: str = "_generated_var_3", sqrerr_name: str = "sqrerr",

@@ -22,6 +22,8 @@ _MOST_BYTES = 1 << 26  # values are addresses and counts; more is a mistake
 class KVHandler(http.server.BaseHTTPRequestHandler):
     """Answers one request from the dictionaries of its server."""
 
+    server: KVHTTPServer
+
     def do_GET(self) -> None:
         """The value of a key; 404 where there is none."""
         scope, key = self._asked()
@@ -69,8 +71,9 @@ class KVHTTPServer(http.server.ThreadingHTTPServer):
 
     def __init__(self, port: int, handler: type[KVHandler]) -> None:
         super().__init__(("127.0.0.1", port), handler)
-        self.kv, self.kv_lock = {}, threading.Lock()
-        self.delete_kv, self.delete_kv_lock = {}, threading.Lock()
+        self.kv: dict[str, dict[str, bytes]] = {}
+        self.delete_kv: dict[str, set[str]] = {}
+        self.kv_lock, self.delete_kv_lock = threading.Lock(), threading.Lock()
 
     def get_deleted_size(self, key: str) -> int:
         """How many keys of a scope clients are done with."""
@@ -84,7 +87,7 @@ class KVServer:
     def __init__(self, port: int, size: Mapping[str, int] | None = None) -> None:
         self.http_server = KVHTTPServer(port, KVHandler)
         self.size = dict(size or {})
-        self.listen_thread = None
+        self.listen_thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to answer."""

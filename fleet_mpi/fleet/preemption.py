@@ -53,9 +53,9 @@ class Preemption:
     def __init__(self, folder: str, save: Callable[[str], object], load: Callable[[str], object]) -> None:
         watch()
         self.folder, self.save, self.load = str(folder), save, load
-        self.stopped_after = None
+        self.stopped_after: int | None = None
         self._job = cluster.current() or cluster.join("worker")
-        self._agreement = None
+        self._agreement: Agreement | None = None
         self._is_pointless = False
 
     def __enter__(self) -> Preemption:

@@ -74,7 +74,7 @@ class RoleMaker:
         self._servers = len(server_endpoints)
         self._worker_endpoints = list(worker_endpoints)
         self._server_endpoints = list(server_endpoints)
-        self._cluster = None
+        self._cluster: cluster.Cluster | None = None
 
     def generate_role(self) -> None:
         """Collective: join the job; every rank comes here once. May be called any number of times."""

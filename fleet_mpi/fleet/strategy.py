@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-SWITCHES = dict(
+SWITCHES: dict[str, Any] = dict(
     a_sync=True, amp=False, recompute=False, localsgd=False, adaptive_localsgd=False, dgc=False,
     gradient_merge=False, lars=False, lamb=False, pipeline=False, sharding=False, elastic=False, auto=False,
     fp16_allreduce=False, fuse_all_reduce_ops=True, fuse_grad_size_in_MB=32, _fuse_grad_size_in_TFLOPS=50,
@@ -26,7 +26,7 @@ SWITCHES = dict(
     is_fl_ps_mode=False, with_coordinator=False, qat=False, without_graph_optimization=True, split_data=True,
     fuse_grad_size_in_num=8)
 
-CONFIGS = dict(
+CONFIGS: dict[str, dict[str, Any]] = dict(
     # k_steps starts at 0, not -1: the original's default left a job without a runtime (B30).
     a_sync_configs=dict(
         k_steps=0, max_merge_var_num=1, send_queue_size=16, independent_recv_thread=False,

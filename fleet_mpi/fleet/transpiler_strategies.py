@@ -36,12 +36,12 @@ class DistributedStrategy:
     """Base: five groups of options, each set from an object or a dictionary of the options to change."""
 
     # What a kind of training fixes, whatever else is set: (group, option, value).
-    marks = ()
+    marks: tuple[tuple[str, str, Any], ...] = ()
 
     def __init__(self) -> None:
-        self._groups = {"program": DistributeTranspilerConfig(), "trainer_runtime": TrainerRuntimeConfig(),
-                        "server_runtime": ServerRuntimeConfig(), "execute": ExecutionStrategy(),
-                        "build": BuildStrategy()}
+        self._groups: dict[str, Any] = {
+            "program": DistributeTranspilerConfig(), "trainer_runtime": TrainerRuntimeConfig(),
+            "server_runtime": ServerRuntimeConfig(), "execute": ExecutionStrategy(), "build": BuildStrategy()}
         self._mark()
 
     def _mark(self):

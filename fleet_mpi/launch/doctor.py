@@ -93,7 +93,7 @@ def _two_ranks(facts, environ, deadline_s):
 
 def findings(case: Case) -> dict[str, Finding]:
     """{name: Finding} of all checks; what could not be looked at is said once, by the check that says why."""
-    found = {}
+    found: dict[str, Finding | None] = {}
     for name, needs, check in (*MPI_CHECKS, *MACHINE_CHECKS):
         if needs and not all(needs in facts for facts in case.ranks):
             found[name] = Finding(WARN, "could not be looked at", "see what failed")

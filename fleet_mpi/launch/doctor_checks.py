@@ -61,7 +61,7 @@ class Case(NamedTuple):
 
     def hosts(self) -> dict[str, list[Facts]]:
         """{host: facts of its ranks}."""
-        found = {}
+        found: dict[str, list[Facts]] = {}
         for facts in self.ranks:
             found.setdefault(facts["host"], []).append(facts)
         return found
@@ -74,8 +74,9 @@ def shortened(library: str) -> str:
 
 def named(ranks: Sequence[Facts], numbers: Sequence[int] | None = None) -> str:
     """Ranks as people write them: "rank 3", "ranks 0-2, 5"."""
-    numbers = sorted(facts.get("rank", facts["number"]) for facts in ranks) if numbers is None else sorted(numbers)
-    runs = []
+    own = [facts["rank"] if "rank" in facts else facts["number"] for facts in ranks]
+    numbers = sorted(own if numbers is None else numbers)
+    runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:
             runs[-1][1] = number
@@ -87,7 +88,7 @@ def named(ranks: Sequence[Facts], numbers: Sequence[int] | None = None) -> str:
 
 def different(ranks: Sequence[Facts], what: Callable[[Facts], str]) -> str:
     """What ranks do not agree on, as words; empty where all have the same. ``what(facts)`` gives a text."""
-    found = {}
+    found: dict[str, list[Facts]] = {}
     for facts in ranks:
         found.setdefault(what(facts), []).append(facts)
     return "" if len(found) < 2 else "; ".join(f"{value} on {named(some)}" for value, some in found.items())
@@ -104,10 +105,14 @@ def steps(case: Case) -> Finding | None:
                    "driver, a home folder; what follows was not all looked at")
 
 
+def _version_of(name: str) -> Callable[[Facts], str]:
+    return lambda facts: f"{name} {facts['versions'].get(name)}"
+
+
 def software(case: Case) -> Finding:
     """Versions, the same on all ranks."""
     for name in case.first["versions"]:
-        apart = different(case.ranks, lambda facts, name=name: f"{name} {facts['versions'].get(name)}")
+        apart = different(case.ranks, _version_of(name))
         if apart:
             return Finding(FAIL, apart,
                            "give every host the same environment, and start the same python on all of them")

@@ -70,7 +70,7 @@ def software() -> Facts:
 
 def cores() -> Facts:
     """The cores that this process may run on, those of the machine, and a container's limit (None: none)."""
-    may = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count())
+    may = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     return {"cores": sorted(may), "machine_cores": os.cpu_count(), "quota": quota()}
 
 

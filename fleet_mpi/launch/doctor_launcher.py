@@ -24,7 +24,7 @@ class Launcher(NamedTuple):
 
     name: str
     family: str
-    count: int
+    count: int   # type: ignore[assignment]  # a method of tuples
     variable: str
     number: int
     here: int = 1
@@ -68,12 +68,12 @@ def _tasks_here(environ):
     return each[node] if 0 <= node < len(each) else 1
 
 
-def _count(environ, variable):
+def _count(environ: Mapping[str, str], variable: str) -> tuple[int, str]:
     count = _number(environ, variable, 0)
     return (count, variable) if count > 0 else (0, "")
 
 
-def _number(environ, name, otherwise):
+def _number(environ: Mapping[str, str], name: str, otherwise: int) -> int:
     try:
         return int(environ.get(name, otherwise))
     except ValueError:

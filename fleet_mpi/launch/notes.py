@@ -16,7 +16,7 @@ SPOKE = "first_to_speak"         # the sentence of the first rank that said why 
 VANISHED = "vanished"            # a sentence about a rank that did not end in order: the launcher says it if nobody has
 
 
-def leave_note(folder: str, name: str, text: str, rank: str) -> bool:
+def leave_note(folder: str | None, name: str, text: str, rank: str) -> bool:
     """Write a note, unless another rank has been quicker; returns whether this one was first, as far as can be seen."""
     if not folder:
         return True
@@ -32,8 +32,10 @@ def leave_note(folder: str, name: str, text: str, rank: str) -> bool:
     return True
 
 
-def read_note(folder: str, name: str) -> str | None:
+def read_note(folder: str | None, name: str) -> str | None:
     """The text of the first note of this kind; None where there is none."""
+    if not folder:
+        return None
     try:
         return Path(folder, name).read_text()
     except OSError:
@@ -46,7 +48,7 @@ def has_cut_short(folder: str) -> bool:
     return bool(began - ended)
 
 
-def first_code(folder: str) -> int | None:
+def first_code(folder: str | None) -> int | None:
     """What the first rank that failed ended with, by its note; None where there is none."""
     text = read_note(folder, FIRST)
     return None if text is None else int(text)

@@ -44,6 +44,7 @@ class Output:
         self.who = who
         self.path = os.path.join(environ[LOGS], log_name(role, index))
         how = os.O_APPEND if environ.get(OPENED) == "a" else os.O_TRUNC
+        self.log: int | None
         try:
             self.log = os.open(self.path, os.O_WRONLY | os.O_CREAT | how, 0o666)
         except OSError as error:
@@ -66,10 +67,12 @@ class Output:
         """In the watcher: {file to read from: what takes its data}."""
         for _, end in self.pipes.values():
             os.close(end)
-        return {start: lambda data, stream=stream: self._pass_on(data, stream)
-                for stream, (start, _) in self.pipes.items()}
+        return {start: self._taker(stream) for stream, (start, _) in self.pipes.items()}
 
-    def _pass_on(self, data, stream):
+    def _taker(self, stream: int) -> Callable[[bytes], None]:
+        return lambda data: self._pass_on(data, stream)
+
+    def _pass_on(self, data: bytes, stream: int) -> None:
         self._keep(data)
         if self.shown:
             write(stream, data)

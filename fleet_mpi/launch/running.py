@@ -21,6 +21,8 @@ from fleet_mpi.launch.watched import PEER_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import FrameType
+    from typing import Any
 
     from fleet_mpi.launch.job import Job
 
@@ -43,9 +45,11 @@ def run(command: Sequence[str], environ: Mapping[str, str], folder: str | None =
     Where a note in ``folder`` says that a rank has failed, mpirun has a few seconds to end the others. A signal to this
     process ends the job; so does its death (``keeper``). USR1 is passed on: it asks for a checkpoint.
     """
-    asked, jobs, before = [], [], {}
+    asked: list[int] = []
+    jobs: list[subprocess.Popen[bytes]] = []
+    before: dict[signal.Signals, Any] = {}
 
-    def pass_on(number, frame):
+    def pass_on(number: int, frame: FrameType | None) -> None:
         for job in jobs:
             job.send_signal(number)
 
@@ -67,14 +71,14 @@ def run(command: Sequence[str], environ: Mapping[str, str], folder: str | None =
             _await_watcher(folder)
         # MPICH's mpirun now and then takes the code of a rank that left with 0 for that of the job, and not always says
         # that it has killed the others.
-        failed = _BAD in boxes or bool(folder) and has_cut_short(folder)
+        failed = _BAD in boxes or folder is not None and has_cut_short(folder)
         return Ending(code or int(failed), asked[0] if asked else None, boxes, named)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         if jobs and jobs[0].poll() is None:
             jobs[0].kill()
-        if folder:
+        if folder and keeper:
             leftovers.sweep(folder)
             keeper.release()
 

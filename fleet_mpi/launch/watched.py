@@ -132,7 +132,7 @@ class Watched:
         self.role = "" if role == "rank" else f"{role} {index}"
         self.output = Output(os.environ, self.who) if os.environ.get(LOGS) else None
         self.report, self.writes = os.pipe()
-        self.reported = set()
+        self.reported: set[str] = set()
         os.environ[REPORT] = str(self.writes)
 
     def connect(self) -> None:

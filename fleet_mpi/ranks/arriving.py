@@ -29,7 +29,7 @@ class Neighbours(NamedTuple):
 
     job: str        # no other job on this machine has it
     number: int     # of this process: its rank where the whole job runs here, else its number on this machine
-    count: int
+    count: int      # type: ignore[assignment]  # a method of tuples
     are_all: bool   # whether the whole job runs here
 
     def address(self, number: int | str) -> str:

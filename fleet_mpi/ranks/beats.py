@@ -26,7 +26,7 @@ _GOODBYE_S = 2.0     # for the last beats, before MPI_Finalize
 
 def first_ranks(members: Iterable[Member]) -> dict[int, list[Member]]:
     """{rank of the first member of each host: the members there}, the first host first."""
-    hosts = {}
+    hosts: dict[str, list[Member]] = {}
     for member in sorted(members, key=lambda one: one.rank):
         hosts.setdefault(member.host, []).append(member)
     return {there[0].rank: there for there in hosts.values()}
@@ -42,7 +42,7 @@ class Beats:
         self.heard = dict.fromkeys(peers, clock())
         self.looked = clock()
         self.coming = {rank: self._listen(rank) for rank in peers}
-        self.sent = {}
+        self.sent: dict[int, Any] = {}
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._run, name="fleet_mpi beats", daemon=True)
 

@@ -84,7 +84,7 @@ def release() -> None:
     for names, name, before in _watch.replaced:
         names[name] = before
     atexit.unregister(_at_end)
-    _watch.__init__()
+    _watch.__init__()  # type: ignore[misc]  # nobody derives from it
 
 
 def at_exit(callback: Callable[[], object]) -> None:
@@ -106,7 +106,7 @@ def amid(what: str) -> Iterator[None]:
     try:
         yield
     except LEAVING as error:
-        error.amid = getattr(error, "amid", what)
+        error.amid = getattr(error, "amid", what)  # type: ignore[attr-defined]
         raise
 
 

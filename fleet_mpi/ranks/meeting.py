@@ -63,13 +63,13 @@ def meet(comm: Any, mine: bytes, what: str, named: Callable[[int], str],
     """
     if comm.size == 1:
         return [bytes(mine)]
-    mine = np.frombuffer(mine, np.uint8)
-    table = np.zeros((comm.size, mine.size), np.uint8)
+    own = np.frombuffer(mine, np.uint8)
+    table = np.zeros((comm.size, own.size), np.uint8)
     if comm.rank == 0:
-        table[0] = mine
+        table[0] = own
         _receive_all(comm, table, what, named, cure)
     else:
-        _ask_first(comm, mine, table, what, named, cure)
+        _ask_first(comm, own, table, what, named, cure)
     if _members is not None:
         _members.passed()
     return [row.tobytes() for row in table]

@@ -12,8 +12,9 @@ from fleet_mpi.ranks import waiting
 
 SETTLING_S = 2
 
-_receives, _others = [], []  # dropped, and not over when last looked at
-_is_late = False             # whether nobody will look again
+_receives: list[Any] = []  # dropped, and not over when last looked at
+_others: list[Any] = []
+_is_late = False           # whether nobody will look again
 
 
 class Sending:

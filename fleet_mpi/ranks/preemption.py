@@ -25,8 +25,8 @@ _LOOK_EVERY_S = 0.25     # how long a request may go unseen, where steps are sho
 _MOST_STEPS = 20         # between two looks: should steps become slow, the next look is not far away
 _LAST_WORDS_S = 2
 
-_wish = {}    # "signal": the first one that came
-_before = {}  # signal: the handler it had
+_wish: dict[str, int] = {}    # "signal": the first one that came
+_before: dict[int, Any] = {}  # signal: the handler it had
 
 
 def watch(signals: Iterable[int] = SIGNALS, policy: Policy = DEFAULT) -> None:
@@ -69,11 +69,13 @@ class Agreement:
     def __init__(self, comm: Any, named: Callable[[int], str] = str, together: bool = True,
                  clock: Callable[[], float] = time.monotonic):
         self.comm, self.named, self.together, self.clock = comm, named, together, clock
-        self.heard, self.left, self.has_left = {}, set(), False
+        self.heard: dict[int, Any] = {}
+        self.left: set[int] = set()
+        self.has_left = False
         self._next_look, self._looked = 0, None
         others = [] if comm is None else [rank for rank in range(comm.size) if rank != comm.rank]
         self._awaited = {rank: self._await(rank) for rank in others}
-        self._sent = []
+        self._sent: list[Any] = []
 
     def reached(self, step: int, wish: bool) -> bool:
         """Whether to stop after this step, where ``wish`` is whether this worker was asked to."""

@@ -51,12 +51,16 @@ class Rank:
             raise PermissionError(f"process {self.pid} belongs to another user")
         self.handle = _handle(self.pid)
         self.name, self.deadline_s, self.is_known = f"process {self.pid}", 0.0, False
-        self.phase, self.phase_ends = "", None
-        self.bye, self.code, self.stopped_since = "", 0, None
-        self.status = None  # as wait gives it; None: its parent has collected the process before it was seen
-        self.segments, self.left_early = set(), False
+        self.phase = ""
+        self.phase_ends: float | None = None
+        self.bye, self.code = "", 0
+        self.stopped_since: float | None = None
+        # As wait gives it; None: its parent has collected the process before it was seen.
+        self.status: int | None = None
+        self.segments: set[str] = set()
+        self.left_early = False
         self.ended_as = 0  # the first, second, ... to end, which is to close its files
-        self.closing = None  # a file descriptor of the same connection that tells only that
+        self.closing: int | None = None  # a file descriptor of the same connection that tells only that
 
     def take(self, packet: bytes) -> None:
         """Take in what the rank says; what cannot be meant is passed over: this process must not die of it."""
@@ -154,14 +158,19 @@ class Watcher:
     def __init__(self, listener: socket.socket, count: int, launcher_line: int = -1, write=None):
         self.listener, self.count, self.launcher_line, self.reports_ends = listener, count, launcher_line, True
         self.write = write or _write
-        self.ranks, self.ended, self.came = {}, [], 0
+        self.ranks: dict[int, Rank] = {}
+        self.ended: list[Rank] = []
+        self.came = 0
         self.began = self.looked = time.monotonic()
-        self.lost_at, self.ends = None, 0
+        self.lost_at: float | None = None
+        self.ends = 0
         # Tells what happened in the order in which it did, poll in another one. But who has sent something before keeps
         # its place: so the order of ends is that of file descriptors which tell nothing else.
         self.poll = select.epoll()
         self.poll.register(listener, select.EPOLLIN)
-        self.connections, self.handles, self.closings = {}, {}, {}
+        self.connections: dict[int, Rank] = {}
+        self.handles: dict[int, Rank] = {}
+        self.closings: dict[int, Rank] = {}
 
     def run(self) -> None:
         """Watch until all ranks have ended, then remove the memory that killed ones have left behind."""

@@ -17,7 +17,7 @@ from fleet_mpi.checkpoint.folders.transaction import part_folder
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    from fleet_mpi.wire.protocol import ByteBuffer
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class SavedFile(io.FileIO):
         super().__init__(path)
         self._entry, self._checksum = entry, 0
 
-    def readinto(self, target: "WriteableBuffer") -> int:
+    def readinto(self, target: "ByteBuffer") -> int:
         """Fill a buffer as far as possible; returns how many bytes came."""
         count = super().readinto(target)
         self._checksum = zlib.crc32(memoryview(target)[:count], self._checksum)

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from fleet_mpi.arrays import Array, to_host
 from fleet_mpi.checkpoint.folders import file_names, manifest, parts, storage
 from fleet_mpi.checkpoint.folders.manifest import Entry, Manifest, Note
 from fleet_mpi.errors import CheckpointDamaged, StorageProblem, UsageError
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 _PART = "save"
 _AUTHOR = "author of "  # a save's id follows
@@ -177,7 +174,7 @@ class _Stream:
         self._file, self._save, self._name = open(path, "xb"), save, name
         self._size = self._checksum = 0
 
-    def write(self, data: "ReadableBuffer") -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Append bytes."""
         self._file.write(data)
         self._size += memoryview(data).nbytes

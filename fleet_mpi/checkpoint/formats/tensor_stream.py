@@ -24,16 +24,20 @@ from fleet_mpi.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from _typeshed import SupportsWrite
+    from typing import Protocol
 
     from fleet_mpi.arrays import Array
     from fleet_mpi.checkpoint.formats.base import Lod
     from fleet_mpi.checkpoint.formats.checked_stream import BinaryStream
     from fleet_mpi.errors import FleetError
 
-    Output = SupportsWrite[bytes | memoryview]
     Refusal = Callable[[str], FleetError]   # makes the error of a sentence
+
+    class Output(Protocol):
+        """What takes bytes: a file, a file of a Save, memory."""
+
+        def write(self, data: bytes | memoryview, /) -> object:
+            """Append them."""
 
 VERSION = 0
 _UINT32, _INT32, _UINT64, _INT64 = (struct.Struct(code) for code in ("<I", "<i", "<Q", "<q"))
