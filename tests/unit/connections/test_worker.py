@@ -7,12 +7,17 @@ import threading
 
 import pytest
 
-from fleet_mpi.connections import server
+from fleet_mpi.connections import server, worker
 from fleet_mpi.connections.terms import Uplink
 from fleet_mpi.connections.worker import WorkerConnection
 from fleet_mpi.errors import UsageError
 from fleet_mpi.wire.loopback import Loopback, Network
 from tests.unit.connections.arrays_job import first_values, is_right, terms, work
+
+
+def test_a_worker_that_is_the_whole_job_needs_servers_within_it():
+    with pytest.raises(UsageError, match="nothing was given that makes servers"):
+        worker._alone(None)
 
 
 def test_one_worker_with_embedded_servers_trains_as_numpy_does():

@@ -11,7 +11,7 @@ def test_the_first_note_counts(tmp_path):
     assert first_code(tmp_path) == 7
 
 
-@pytest.mark.parametrize("folder", ("", "/nowhere/at/all"))
+@pytest.mark.parametrize("folder", (None, "", "/nowhere/at/all"))
 def test_without_a_folder_every_rank_is_the_first_it_knows_of(folder):
     assert leave_note(folder, FIRST, "3", "0") and leave_note(folder, FIRST, "3", "1")
-    assert read_note(folder, FIRST) is None
+    assert read_note(folder, FIRST) is None and first_code(folder) is None
