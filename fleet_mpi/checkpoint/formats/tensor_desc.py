@@ -4,12 +4,18 @@ Field 1 is the data type (varint), field 2 the sizes of the axes (int64, one fie
 list is understood too). Two fields do not justify a dependency on protobuf.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from fleet_mpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import DTypeLike
 
 # The numbers are the original's VarType enum.
 NUMBER_OF_DTYPE = {np.dtype(name): number for name, number in (
