@@ -15,7 +15,8 @@ from fleet_mpi.checkpoint.values.scope import put_values
 from fleet_mpi.checkpoint.values.servers import ServerValues, connected, load_rest as _load_rest, rest_of
 from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
 from fleet_mpi.errors import UsageError
-from fleet_mpi.parameter_server.state import Inventory, ServerState
+from fleet_mpi.parameter_server.description import Inventory
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.runtime import sessions
 
@@ -86,7 +87,8 @@ def load_rest(distribution: Distribution, told: LoadedFrom, scope: Scope) -> Non
             notices.log().warning("the servers loaded %s, where this worker finds nothing of what is not on the "
                                   "servers: %s start anew here", source.folder, ", ".join(rest[:5]))
         return
-    with resuming_runs(distribution.program or origin, source.folder, source.names(origin), scope):
+    assert distribution.program is not None   # a worker has one
+    with resuming_runs(distribution.program, source.folder, source.names(origin), scope):
         _load_rest(inventory, source, origin, scope, counters)
 
 

@@ -155,7 +155,7 @@ def watch_others() -> Liveness | None:
         joined.barrier()  # a new communicator is waited for without end
         names = [str(one) for one in joined.workers]
         joined.liveness = Liveness(MPITransport(joined.role_comm.Dup(), names.__getitem__), joined.size,
-                                   names.__getitem__, lambda: joined.step() or 0)
+                                   names.__getitem__, lambda: joined.progress or 0)
         meeting.watch(joined.liveness.at_meetings())
         cluster.at_exit(joined.liveness.leave)
     return joined.liveness

@@ -29,11 +29,11 @@ class DistributedBatchSampler(BatchSampler):
     def __init__(self, dataset: Any, batch_size: int, num_replicas: int | None = None, rank: int | None = None,
                  shuffle: bool = False, drop_last: bool = False) -> None:
         super().__init__(dataset, batch_size=batch_size, drop_last=drop_last)
+        job: Any = ParallelEnv() if num_replicas is None or rank is None else None
         self.dataset, self.shuffle, self.epoch = dataset, shuffle, 0
-        self.nranks = (ParallelEnv().nranks if num_replicas is None else
-                       whole_number("DistributedBatchSampler", "num_replicas", num_replicas))
-        self.local_rank = (ParallelEnv().local_rank if rank is None else
-                           whole_number("DistributedBatchSampler", "rank", rank, 0))
+        self.nranks = job.nranks if num_replicas is None else whole_number("DistributedBatchSampler", "num_replicas",
+                                                                           num_replicas)
+        self.local_rank = job.local_rank if rank is None else whole_number("DistributedBatchSampler", "rank", rank, 0)
         if self.local_rank >= self.nranks:
             raise UsageError(f"DistributedBatchSampler: rank {self.local_rank} is out of range: there are "
                              f"{self.nranks} workers")

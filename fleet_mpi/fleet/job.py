@@ -14,7 +14,8 @@ from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.connections import members
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import strategy, transpiler_strategies
-from fleet_mpi.parameter_server.state import ServerState, param
+from fleet_mpi.parameter_server.description import param
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.runtime import sessions

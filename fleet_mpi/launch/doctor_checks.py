@@ -11,6 +11,7 @@ from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI, PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from fleet_mpi.launch.doctor_facts import Facts
 
@@ -74,16 +75,16 @@ def shortened(library: str) -> str:
 
 def named(ranks: Sequence[Facts], numbers: Sequence[int] | None = None) -> str:
     """Ranks as people write them: "rank 3", "ranks 0-2, 5"."""
-    own = [facts["rank"] if "rank" in facts else facts["number"] for facts in ranks]
-    numbers = sorted(own if numbers is None else numbers)
+    listed: list[Any] = (sorted(facts.get("rank", facts["number"]) for facts in ranks) if numbers is None else
+                         sorted(numbers))
     runs: list[list[int]] = []
-    for number in numbers:
+    for number in listed:
         if runs and runs[-1][1] == number - 1:
             runs[-1][1] = number
         else:
             runs.append([number, number])
     words = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
-    return f"rank{'s' if len(numbers) > 1 else ''} {words}"
+    return f"rank{'s' if len(listed) > 1 else ''} {words}"
 
 
 def different(ranks: Sequence[Facts], what: Callable[[Facts], str]) -> str:

@@ -71,15 +71,16 @@ def run(command: Sequence[str], environ: Mapping[str, str], folder: str | None =
             _await_watcher(folder)
         # MPICH's mpirun now and then takes the code of a rank that left with 0 for that of the job, and not always says
         # that it has killed the others.
-        failed = _BAD in boxes or folder is not None and has_cut_short(folder)
+        failed = _BAD in boxes or bool(folder and has_cut_short(folder))
         return Ending(code or int(failed), asked[0] if asked else None, boxes, named)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         if jobs and jobs[0].poll() is None:
             jobs[0].kill()
-        if folder and keeper:
+        if folder:
             leftovers.sweep(folder)
+            assert keeper is not None   # as there is a folder
             keeper.release()
 
 

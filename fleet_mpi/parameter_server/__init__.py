@@ -1,6 +1,6 @@
 """Who keeps and serves parameters.
 
-    description       what the clients and servers of a job agree on
+    description       what the clients and servers of a job agree on, and its variables by name
     recipes           how a variable is updated
     tables/           what a server keeps, by kinds: one file each
     flat              where variables lie in flat arrays

@@ -172,7 +172,7 @@ class Client:
             part.scatter(into)
         for pending, piece, staged in part.body:
             self.wait_within(part, pending)
-            if piece is not None and staged is not None:
+            if staged is not None:
                 piece.scatter(staged, into)
 
     def wait_within(self, part: AnyPart, pending: Pending) -> None:

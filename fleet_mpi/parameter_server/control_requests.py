@@ -14,6 +14,7 @@ from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from fleet_mpi.parameter_server.client import Client
     from fleet_mpi.parameter_server.requests import Link
@@ -75,8 +76,8 @@ class ControlRequests:
         """Take the header of an answer and post the receives of its body."""
         link, header = part.link, self.client.header_of(part)
         answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline].copy()
-        body = messages.room_for(header.body, link.name) if places is None else None
-        targets = places(link, answer) if places is not None else [] if body is None else [body]
+        body = None if places is not None else messages.room_for(header.body, link.name)
+        targets: Sequence[Any] = [body] if places is None else places(link, answer)
         expected = sum(map(len, targets))
         if expected != header.body:
             raise PeerLost(f"{self.client.name}: {link.name} answers {kind.name} with {header.body} bytes, expected "

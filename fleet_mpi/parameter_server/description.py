@@ -1,17 +1,22 @@
-"""What the clients and servers of a job must agree on: plain data."""
+"""What the clients and servers of a job must agree on: plain data; and its variables by name (``Inventory``)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
+
+from fleet_mpi import update_rules
+from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.parameter_server.tables.dense import DenseDescription
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fleet_mpi.parameter_server.recipes import Recipe
-    from fleet_mpi.parameter_server.tables.base import Described, DescribedByRows
+    from fleet_mpi.parameter_server.tables.base import Described, DescribedByRows, Variable
     from fleet_mpi.placement.placing import Placement
+    from fleet_mpi.placement.shard import Shard
 
 LoadedFrom: TypeAlias = list[Any]   # [folder, files] that values come from: a list, as it travels
 
@@ -35,3 +40,80 @@ class Description(NamedTuple):
     def tables(self) -> tuple[Described, ...]:
         """All tables: the dense one, then those that are asked for rows."""
         return self.dense, *self.row_tables
+
+
+class StateKey(NamedTuple):
+    """The name of a value that servers keep: ``kind`` is "param", "state", "rate" or "counter".
+
+    ``variable`` is the parameter (or the name of a rate or counter), ``state`` the update rule's name for the state.
+    """
+
+    kind: str
+    variable: str
+    state: str = ""
+
+
+def param(variable: str) -> StateKey:
+    """The key of a parameter."""
+    return StateKey("param", variable)
+
+
+def rate(name: str) -> StateKey:
+    """The key of a learning rate, [1]; all servers have the same."""
+    return StateKey("rate", name)
+
+
+class Inventory:
+    """All variables of a Description, dense ones and tables of rows alike."""
+
+    def __init__(self, description: Description) -> None:
+        self.description = description
+        self._tables = {name: table for table in description.tables for name in table.variables}
+        self._variables = {name: one for table in description.tables for name, one in table.variables.items()}
+
+    def by_program_name(self, counters: Iterable[str] = ()) -> dict[str, StateKey]:
+        """{variable of the program: its key}. A rate is the servers' where they compute it, else the workers'."""
+        if not self.description.keeps_states:
+            return {variable: param(variable) for variable in self._variables}
+        found = {name: StateKey("counter", name) for name in counters}
+        for variable in self._variables:
+            recipe = self.recipe(variable)
+            if recipe.rate not in self.description.rates:
+                found[recipe.rate] = rate(recipe.rate)
+            found |= {name: StateKey("state", variable, state) for state, name in recipe.states}
+            found[variable] = param(variable)
+        return found
+
+    def variable(self, name: str) -> Variable:
+        """What is known of a variable."""
+        if name not in self._variables:
+            raise UsageError(f"the servers keep no variable {name!r}; {nearest(name, self._variables)}")
+        return self._variables[name]
+
+    def recipe(self, name: str) -> Recipe:
+        """How a variable is updated."""
+        return self._tables[self.variable(name).name].recipe_of(name)
+
+    def shards(self, name: str) -> Sequence[Shard]:
+        """The shards of a variable, in order: together they are the whole of it."""
+        return self._tables[self.variable(name).name].shards_of(name)
+
+    def state(self, variable: str, name: str) -> update_rules.State:
+        """The rule's State of this name."""
+        rule = self.recipe(self.variable(variable).name).rule
+        states = {state.name: state for state in update_rules.RULES[rule].states}
+        if name not in states:
+            raise UsageError(f"{variable} is updated by {rule}, which has no state {name!r}; {nearest(name, states)}")
+        return states[name]
+
+    def is_spread(self, key: StateKey) -> bool:
+        """Whether each shard has its part of the value; else every place has the same number."""
+        return key.kind == "param" or key.kind == "state" and self.state(key.variable, key.state).like_param
+
+    def shape_and_dtype(self, key: StateKey) -> tuple[tuple[int, ...], np.dtype]:
+        """Of a whole parameter or state."""
+        variable = self.variable(key.variable)
+        if key.kind == "param":
+            return tuple(variable.shape), np.dtype(variable.dtype)
+        state = self.state(key.variable, key.state)
+        return tuple(variable.shape) if state.like_param else (1,), np.dtype(state.dtype or variable.dtype)

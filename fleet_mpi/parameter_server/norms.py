@@ -10,27 +10,33 @@ Messages of a pair keep their order, and all servers come to the same exchanges 
 of different pushes are told apart by (worker, step).
 """
 
+from __future__ import annotations
+
 import operator
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fleet_mpi import update_rules
 from fleet_mpi.errors import PeerLost
 from fleet_mpi.parameter_server import messages
-from fleet_mpi.parameter_server.recipes import BoundNorm, Recipe
-from fleet_mpi.parameter_server.tables.base import Gradient, Node
+from fleet_mpi.parameter_server.recipes import BoundNorm
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
-from fleet_mpi.wire.transport import Pending, Transport
 
-Nodes: TypeAlias = dict[tuple[str, str], list[Node]]   # by variable and what is measured
-Sums: TypeAlias = dict[Any, np.ndarray]                # by the same, or by the BoundNorm of a group
-Update: TypeAlias = Generator[Nodes, Sums, None]
-Turn: TypeAlias = tuple[int, int, int]                 # worker, step, and how often the update has asked before
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+
+    from fleet_mpi.parameter_server.recipes import Recipe
+    from fleet_mpi.parameter_server.tables.base import Gradient, Node
+    from fleet_mpi.wire.transport import Pending, Transport
+
+    Nodes = dict[tuple[str, str], list[Node]]   # by variable and what is measured
+    Sums = dict[Any, np.ndarray]                # by the same, or by the BoundNorm of a group
+    Update = Generator[Nodes, Sums, None]
+    Turn = tuple[int, int, int]                 # worker, step, and how often the update has asked before
 
 # What fits a message without a body: the nodes of some hundred variables.
 ROOM = 1 << 16
@@ -93,15 +99,6 @@ def sum_for(step: BoundNorm, variable: str, recipes: Mapping[str, Recipe], sums:
     return sums[step]
 
 
-class _Parked(NamedTuple):
-    """An update that waits for the other servers, the nodes that it told them, and since when."""
-
-    generator: Update
-    on_end: Callable[[], object]
-    nodes: Nodes
-    since: float
-
-
 class Exchange:
     """One server's part in all exchanges that are under way."""
 
@@ -112,7 +109,8 @@ class Exchange:
         self.inboxes: dict[int, tuple[list[Pending], Header | None, np.ndarray]] = {}
         self.buffers: dict[int, np.ndarray] = {}
         self.heard: dict[Turn, dict[int, Nodes]] = {}
-        self.parked: dict[Turn, _Parked] = {}
+        # Updates that wait for the others: what is called at the end, the nodes that were told, since when.
+        self.parked: dict[Turn, tuple[Update, Callable[[], object], Nodes, float]] = {}
         self.sending: list[Pending] = []
         self.is_first = True   # whether none has come to its end yet
         for number in self.others:
@@ -147,7 +145,7 @@ class Exchange:
         header = Header(Kind.SQUARES, self.index, step, count=turn, number=worker)
         for rank in self.others.values():
             self._send(rank, header, content)
-        self.parked[at] = _Parked(generator, on_end, nodes, time.monotonic())
+        self.parked[at] = generator, on_end, nodes, time.monotonic()
         self._try(at)
 
     def _send(self, rank: int, header: Header, content: bytes) -> None:
@@ -162,15 +160,15 @@ class Exchange:
         heard = self.heard.get(at, {})
         if at not in self.parked or len(heard) < len(self.others):
             return
-        parked = self.parked.pop(at)
+        generator, on_end, own, _ = self.parked.pop(at)
         self.is_first = False
-        everything = {name: list(found) for name, found in parked.nodes.items()}
+        everything = {name: list(found) for name, found in own.items()}
         for found in self.heard.pop(at, {}).values():
             for name, nodes in found.items():
                 everything.setdefault(name, []).extend(nodes)
         sums = {name: update_rules.join_squares(nodes) for name, nodes in everything.items()}
         worker, step, turn = at
-        self._go_on((worker, step, turn + 1), parked.generator, parked.on_end, sums)
+        self._go_on((worker, step, turn + 1), generator, on_end, sums)
 
     def advance(self) -> bool:
         """Take what the other servers sent; returns whether anything came."""
@@ -186,7 +184,7 @@ class Exchange:
     def late(self, longest: float) -> list[str]:
         """The names of the servers that have been waited for longer than so many seconds."""
         before = time.monotonic() - longest
-        late = {number for at, parked in self.parked.items() if parked.since < before
+        late = {number for at, (*_, since) in self.parked.items() if since < before
                 for number in self.others.keys() - self.heard.get(at, {}).keys()}
         return [self.name_of(self.others[number]) for number in sorted(late)]
 

@@ -49,7 +49,7 @@ class Link:
         self.unused: dict[int, list[np.ndarray]] = defaultdict(list)   # by length
         self.requests: list[Request] = []   # preallocated ones that are not in use
         # Of the last two flat arrays: the gradients and the parameters.
-        self._places: list[tuple[np.ndarray, list[np.ndarray | None]]] = []
+        self._places: tuple[tuple[np.ndarray | None, list[np.ndarray | None]], ...] = (None, []), (None, [])
 
     def places_in(self, flat: np.ndarray) -> list[np.ndarray | None]:
         """Where each piece lies in a flat array; None for those that must be gathered."""
@@ -57,7 +57,7 @@ class Link:
             if known is flat:
                 return places
         places = [piece.in_place(flat) for piece in self.image.pieces]
-        self._places = [(flat, places), *self._places[:1]]
+        self._places = (flat, places), self._places[0]
         return places
 
 
@@ -70,8 +70,8 @@ class Part:
         self.taken: list[np.ndarray] = []
         self.reply: Any = None
         self.pending: Any = None
-        # What is to come, the piece that it is, its staging buffer if any.
-        self.body: list[tuple[Pending, Piece | None, np.ndarray | None]] = []
+        # What is to come, the Piece that it is (None where it is none of an image), its staging buffer if any.
+        self.body: list[tuple[Pending, Any, np.ndarray | None]] = []
 
     def buffer(self, nbytes: int) -> np.ndarray:
         """A buffer for as long as this part lasts."""

@@ -74,7 +74,7 @@ class _Wanted:
             places[order] = np.arange(count)
             self.slots = places[self.slots]
         self.ends = np.cumsum(self.counts)
-        self.received: np.ndarray | None = None
+        self.received: Any = None   # the rows, once some have come
 
     def of_server(self, server: int) -> slice:
         """The slice of the rows, in the order they are asked for, that one server has."""
@@ -91,12 +91,10 @@ class _Wanted:
 
     def scatter(self, outs: Sequence[np.ndarray]) -> None:
         """Fill the arrays, one behind the other, in the caller's order."""
-        start, received = 0, self.received
-        if received is None:   # nothing was asked for
-            return
-        for out in outs:
+        start = 0
+        for out in outs if len(self.ids) else ():
             rows = out.reshape(-1, self.traffic.width)
-            np.take(received, self.slots[start:start + len(rows)], axis=0, out=rows, mode="clip")
+            np.take(self.received, self.slots[start:start + len(rows)], axis=0, out=rows, mode="clip")
             start += len(rows)
 
 

@@ -87,7 +87,8 @@ class Snapshots:
 
     def advance(self) -> bool:
         """Answer the workers that wait for the pushes up to the limits; returns whether that happened."""
-        if not self.awaits or any(done < limit for done, limit in zip(self.server.applied, self.limits or ())):
+        if not self.awaits or any(done < limit for done, limit in zip(
+                self.server.applied, self.limits)):  # type: ignore[arg-type]  # somebody awaits: it is frozen
             return False
         answered, self.awaits = self.awaits, []
         for inbox in answered:
@@ -123,9 +124,10 @@ class Snapshots:
         if not len(inline):
             return None
         is_in = inbox.index in self.freezers
-        if len(inline) != 8 * len(self.begun) or not is_in or self.limits is None:
+        if len(inline) != 8 * len(self.begun) or not is_in:
             raise PeerLost(f"{self._name(inbox)} sent {len(inline)} bytes of push counts for {len(self.begun)} "
                            f"workers, to a server that is {'' if is_in else 'not '}frozen")
+        assert self.limits is not None   # as long as anybody has it frozen
         return [max(count, limit) for count, limit in zip(inline.view(np.int64).tolist(), self.limits)]
 
     def _thaw(self, inbox: Inbox, header: Header) -> None:

@@ -1,8 +1,8 @@
-"""The servers' state as one worker sees it: which variables they keep, and each of them whole, to read and to write.
+"""The servers' state as one worker sees it: what they keep (``description.Inventory``), whole, to read and to write.
 
-``Inventory`` knows names, shapes and shards. ``ServerState`` fetches from all servers at once, and puts back; a copy of
-one moment (``copied``) is what a save reads while training goes on. No push or pull of the same client may be in flight
-meanwhile. ``snapshots`` is the servers' side.
+``ServerState`` fetches from all servers at once, and puts back; a copy of one moment (``copied``) is what a save reads
+while training goes on. No push or pull of the same client may be in flight meanwhile. ``snapshots`` is the servers'
+side.
 """
 
 from __future__ import annotations
@@ -12,108 +12,31 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fleet_mpi import arrays, update_rules
-from fleet_mpi.errors import FleetError, PeerLost, UsageError, nearest
+from fleet_mpi import arrays
+from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.description import Inventory
 from fleet_mpi.parameter_server.snapshots import ALONE, KEEP_COPIES, bytes_of
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from fleet_mpi.parameter_server.client import Client
     from fleet_mpi.parameter_server.control_requests import Places
-    from fleet_mpi.parameter_server.description import Description
+    from fleet_mpi.parameter_server.description import StateKey
     from fleet_mpi.parameter_server.messages import Key
-    from fleet_mpi.parameter_server.recipes import Recipe
     from fleet_mpi.parameter_server.requests import Link
-    from fleet_mpi.parameter_server.tables.base import Variable
     from fleet_mpi.placement.shard import Shard
 
     # What servers are asked for, by server and key: the array to fill, None where the server says of which kind it is.
     Asked = dict[int, dict[Key, np.ndarray | None]]
+    Request = tuple[Link, bytes, np.ndarray | None]   # the server, what is told, and the body, if any
 
 # Of variables that are in flight at once: enough for the links, little beside a model.
 BATCH_BYTES = 1 << 26
 _DESCRIBED_BYTES = 100  # of dtype, shape and brackets in the description of an array
-
-
-class StateKey(NamedTuple):
-    """The name of a value that servers keep: ``kind`` is "param", "state", "rate" or "counter".
-
-    ``variable`` is the parameter (or the name of a rate or counter), ``state`` the update rule's name for the state.
-    """
-
-    kind: str
-    variable: str
-    state: str = ""
-
-
-def param(variable: str) -> StateKey:
-    """The key of a parameter."""
-    return StateKey("param", variable)
-
-
-def rate(name: str) -> StateKey:
-    """The key of a learning rate, [1]; all servers have the same."""
-    return StateKey("rate", name)
-
-
-class Inventory:
-    """All variables of a Description, dense ones and tables of rows alike."""
-
-    def __init__(self, description: Description) -> None:
-        self.description = description
-        self._tables = {name: table for table in description.tables for name in table.variables}
-        self._variables = {name: one for table in description.tables for name, one in table.variables.items()}
-
-    def by_program_name(self, counters: Iterable[str] = ()) -> dict[str, StateKey]:
-        """{variable of the program: its key}. A rate is the servers' where they compute it, else the workers'."""
-        if not self.description.keeps_states:
-            return {variable: param(variable) for variable in self._variables}
-        found = {name: StateKey("counter", name) for name in counters}
-        for variable in self._variables:
-            recipe = self.recipe(variable)
-            if recipe.rate not in self.description.rates:
-                found[recipe.rate] = rate(recipe.rate)
-            found |= {name: StateKey("state", variable, state) for state, name in recipe.states}
-            found[variable] = param(variable)
-        return found
-
-    def variable(self, name: str) -> Variable:
-        """What is known of a variable."""
-        if name not in self._variables:
-            raise UsageError(f"the servers keep no variable {name!r}; {nearest(name, self._variables)}")
-        return self._variables[name]
-
-    def recipe(self, name: str) -> Recipe:
-        """How a variable is updated."""
-        return self._tables[self.variable(name).name].recipe_of(name)
-
-    def shards(self, name: str) -> Sequence[Shard]:
-        """The shards of a variable, in order: together they are the whole of it."""
-        return self._tables[self.variable(name).name].shards_of(name)
-
-    def state(self, variable: str, name: str) -> update_rules.State:
-        """The rule's State of this name."""
-        rule = self.recipe(self.variable(variable).name).rule
-        states = {state.name: state for state in update_rules.RULES[rule].states}
-        if name not in states:
-            raise UsageError(f"{variable} is updated by {rule}, which has no state {name!r}; {nearest(name, states)}")
-        return states[name]
-
-    def is_spread(self, key: StateKey) -> bool:
-        """Whether each shard has its part of the value; else every place has the same number."""
-        return key.kind == "param" or key.kind == "state" and self.state(key.variable, key.state).like_param
-
-    def shape_and_dtype(self, key: StateKey) -> tuple[tuple[int, ...], np.dtype]:
-        """Of a whole parameter or state."""
-        variable = self.variable(key.variable)
-        if key.kind == "param":
-            return tuple(variable.shape), np.dtype(variable.dtype)
-        state = self.state(key.variable, key.state)
-        return tuple(variable.shape) if state.like_param else (1,), np.dtype(state.dtype or variable.dtype)
 
 
 class ServerState:
@@ -176,26 +99,26 @@ class ServerState:
             begun.append(inline.view(np.int64))
         counts = np.max(begun, axis=0).tobytes()
         # All are told before one is waited for: a push with norms is applied by all servers together.
-        self._ask_all(Kind.FREEZE, [_Request(link, counts) for link in self.client.links])
+        self._ask_all(Kind.FREEZE, [(link, counts, None) for link in self.client.links])
 
     def _thaw(self) -> None:
         # After a failed request the job ends; to wait for an answer once more would only delay that.
         if not (self._is_broken or self.client.is_cut_off):
             number = KEEP_COPIES if self._has_copies else 0
-            self._ask_all(Kind.THAW, [_Request(link) for link in self.client.links], number=number)
+            self._ask_all(Kind.THAW, [(link, b"", None) for link in self.client.links], number=number)
 
-    def _naming(self, keys: Iterable[StateKey]) -> list[_Request]:
+    def _naming(self, keys: Iterable[StateKey]) -> list[Request]:
         """Requests that name values, each as many as fit into a message."""
         named: dict[int, list[Key]] = {}
         for place in (place for key in keys for place in self._places_to_read(key)):
             named.setdefault(place.server, []).append(place.wire_key)
-        return [_Request(self.client.links[server], inline) for server, names in named.items()
+        return [(self.client.links[server], inline, None) for server, names in named.items()
                 for inline in messages.encoded_lists(names, protocol.PIECE)]
 
-    def _ask_all(self, kind: Kind, requests: Iterable[_Request], places: Places | None = None, number: int = 0) -> None:
+    def _ask_all(self, kind: Kind, requests: Iterable[Request], places: Places | None = None, number: int = 0) -> None:
         """Requests, all in flight together, and their answers."""
         with self._breaking():
-            parts = [self.client.control.start(one.link, kind, one.inline, one.body, number) for one in requests]
+            parts = [self.client.control.start(link, kind, inline, body, number) for link, inline, body in requests]
             self.client.control.hear_all(parts, kind, places)
 
     @contextlib.contextmanager
@@ -236,7 +159,7 @@ class ServerState:
     def _fetch_batch(self, keys: list[StateKey]) -> Iterator[np.ndarray]:
         asked: Asked = {}
         wholes = [self._new_whole(key, asked) for key in keys]
-        self._ask_all(Kind.FETCH, [_Request(self.client.links[server], messages.encode([list(one) for one in wanted]))
+        self._ask_all(Kind.FETCH, [(self.client.links[server], messages.encode([list(one) for one in wanted]), None)
                                    for server, wanted in asked.items()],
                       lambda link, inline: self._targets(link, inline, asked[link.index]))
         for key, whole in zip(keys, wholes):
@@ -250,7 +173,7 @@ class ServerState:
         """An array for a value that is spread over servers; its parts are added to what each server is asked for."""
         whole = arrays.empty(*self.inventory.shape_and_dtype(key)) if self.inventory.is_spread(key) else None
         for server, wire_key, shard in self._places_to_read(key):
-            asked.setdefault(server, {})[wire_key] = None if whole is None or shard is None else _part(whole, shard)
+            asked.setdefault(server, {})[wire_key] = None if whole is None else _part(whole, shard)
         return whole
 
     def _targets(self, link: Link, inline: np.ndarray, wanted: dict[Key, np.ndarray | None]) -> list[np.ndarray]:
@@ -274,11 +197,10 @@ class ServerState:
         if key.kind in ("param", "state"):
             self._check(key, array)
         is_spread, array = self.inventory.is_spread(key), np.ascontiguousarray(array)
-        requests: list[_Request] = []
+        requests: list[Request] = []
         for server, wire_key, shard in self._places(key):
-            own = _part(array, shard) if is_spread and shard is not None else array
-            described, (part,) = messages.manifest({wire_key: own})
-            requests.append(_Request(self.client.links[server], described, bytes_of(part)))
+            described, (part,) = messages.manifest({wire_key: _part(array, shard) if is_spread else array})
+            requests.append((self.client.links[server], described, bytes_of(part)))
         self._ask_all(Kind.STORE, requests)
 
     def _check(self, key: StateKey, array: np.ndarray) -> None:
@@ -306,14 +228,6 @@ class ServerState:
         return self.client.name_of(link.rank)
 
 
-class _Request(NamedTuple):
-    """What is asked of one server."""
-
-    link: Link
-    inline: bytes = b""
-    body: np.ndarray | None = None
-
-
 class _Place(NamedTuple):
     """A server, the name of an array on the wire, and the shard that it belongs to, if any."""
 
@@ -322,6 +236,7 @@ class _Place(NamedTuple):
     shard: Shard | None
 
 
-def _part(whole: np.ndarray, shard: Shard) -> np.ndarray:
+def _part(whole: np.ndarray, shard: Shard | None) -> np.ndarray:
     """The part of a whole array that a shard has."""
+    assert shard is not None   # what is spread has shards
     return whole.reshape(-1)[shard.offset:shard.offset + shard.size].reshape(shard.shape)

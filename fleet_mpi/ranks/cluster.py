@@ -122,7 +122,8 @@ def guard() -> None:
 
 def _abort(code: int) -> None:
     """End all ranks; where the script has ended MPI, this one."""
-    if _world is not None and not _mpi_has_ended():
+    if not _mpi_has_ended():
+        assert _world is not None   # ``guard`` gives this away when there is one
         _world.comm.Abort(code)
     else:
         os._exit(code)
@@ -205,7 +206,7 @@ class Cluster:
         self.index = self.me.index
         self.workers = _of_role("worker", members)
         self.servers = _of_role("server", members)
-        self.progress: int | Callable[[], int] | None = None
+        self.progress: Any = None   # a number, or what gives it
         self.policy = DEFAULT
         self.takes_part = self.leaves_at_exit = False
         self.announcements: Sequence[Pending] = ()   # a server's sends: it has begun
@@ -218,10 +219,6 @@ class Cluster:
     def role_comm(self) -> Comm:
         """The communicator of this process's role, ranks by index; None in a world of one."""
         return self._comms.get(self.role)
-
-    def step(self) -> int | None:
-        """The step this process is at, where somebody counts."""
-        return self.progress() if callable(self.progress) else self.progress
 
     def all_reduce(self, array: Any, mode: str = "sum", among: str = "worker") -> np.ndarray:
         """Collective: the group's arrays combined in order (sum, max or min); the same bits on every rank and MPI."""
@@ -323,7 +320,7 @@ def _wait_until_all_ranks_have_started_mpi() -> None:
     seconds = waiting.deadline_s() + _MPI_STARTS_S
     _meet_neighbours()
     if not lifeline.is_connected():
-        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or 2)
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)  # type: ignore[arg-type]
     try:
         with lifeline.phase("MPI_Init", seconds):
             import mpi4py.MPI  # noqa: F401
@@ -375,7 +372,7 @@ def _own_name() -> str:
     about = [f"host {socket.gethostname()}"]
     if _cluster is not None:
         about.insert(0, f"{_cluster.role} {_cluster.index}")
-        step = _cluster.step()
+        step = _cluster.progress() if callable(_cluster.progress) else _cluster.progress
         if step is not None:
             about.append(f"step {step}")
     return f"rank {_world.rank} ({', '.join(about)})"

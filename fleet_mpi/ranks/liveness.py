@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from fleet_mpi.ranks.channels import Channel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Protocol
+    from typing import Any, Protocol, TypeVar
 
     class Pending(Protocol):
         """A message on its way."""
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         def progress(self) -> bool:
             """Let what is under way go on."""
 
-Error = TypeVar("Error", bound=FleetError)
+    Error = TypeVar("Error", bound=FleetError)
 
 FIRST_STEP_S = 60.0   # compiling took 15 s with more ranks than cores; a deadline that is longer stays what it is
 FINISHING_S = 5.0     # for a request that is under way when an exception comes from outside
@@ -130,9 +130,9 @@ class News(NamedTuple):
         return np.frombuffer(_RECORD.pack(*self[:5], self.what.encode()[:88]), np.uint8)
 
     @classmethod
-    def unpack(cls, buffer: np.ndarray) -> News:
+    def unpack(cls, buffer: Any) -> News:
         """From bytes."""
-        leaves, place, exchanges, meetings, steps, what = _RECORD.unpack(buffer.data)
+        leaves, place, exchanges, meetings, steps, what = _RECORD.unpack(buffer)
         return cls(bool(leaves), Place(place), exchanges, meetings, steps, what.rstrip(b"\0").decode(errors="replace"))
 
 

@@ -18,10 +18,10 @@ from fleet_mpi.connections.terms import Terms, Uplink
 from fleet_mpi.connections.worker import WorkerConnection
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server import tables
-from fleet_mpi.parameter_server.description import Description
+from fleet_mpi.parameter_server.description import Description, rate
 from fleet_mpi.parameter_server.recipes import Recipe
 from fleet_mpi.parameter_server.server import Server
-from fleet_mpi.parameter_server.state import ServerState, rate
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.program.engine.places import CPUPlace

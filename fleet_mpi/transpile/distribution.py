@@ -43,9 +43,9 @@ class Distribution:
     options: dict[str, Any]           # of the mode
     endpoints: list[str]              # the servers' labels
     workers: int
-    worker: int | None                # this worker's number; None: by rank order
-    startup_source: Program           # the untouched startup program: initial values of everything
-    origin: Program                   # the untouched training program: what is saved and loaded
+    worker: int | None = None         # this worker's number; None: by rank order
+    startup_source: Program = None    # the untouched startup program: initial values of everything
+    origin: Program = None            # the untouched training program: what is saved and loaded
     program: Program | None = None    # the worker's: what ``origin`` was made
     loaded_from: LoadedFrom | None = None   # servers: what the values of their scopes come from, if any
 

@@ -15,7 +15,8 @@ class OneFile:
     """The file of this name in a folder."""
 
     def __init__(self, filename: str | None) -> None:
-        self.filename = filename or ""
+        assert filename is not None   # as ``takes`` says
+        self.filename = filename
 
     @staticmethod
     def takes(filename: str | None) -> bool:

@@ -10,10 +10,10 @@ from fleet_mpi.checkpoint import formats
 from fleet_mpi.checkpoint.folders.saved_files import read_settled
 from fleet_mpi.checkpoint.folders.transaction import Save
 from fleet_mpi.checkpoint.values.scope import put_values
-from fleet_mpi.checkpoint.variables import choose, is_persistable, program_of
+from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import CheckpointDamaged, CheckpointMissing, UsageError
 from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.program import Program, prune
+from fleet_mpi.program.graph.program import Program, default_main_program, prune
 from fleet_mpi.program.graph.serialize import parse, program_to_bytes
 from fleet_mpi.program.graph.variable import Variable
 
@@ -45,8 +45,9 @@ def model_for(feeded_var_names: str | Sequence[str], target_vars: Variable | Seq
     """(the pruned program, the content of its file, the targets' names) of a model for inference."""
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
+    program: Any = getattr(main_program, "program", main_program) or default_main_program()
     names = [one if isinstance(one, str) else one.name for one in targets]
-    pruned = prune(program_of(main_program).clone(for_test=True), names, feeds)
+    pruned = prune(program.clone(for_test=True), names, feeds)
     _require_fed(pruned, feeds, names)
     return pruned, program_to_bytes(pruned, {"feeds": feeds, "fetches": names}), names
 

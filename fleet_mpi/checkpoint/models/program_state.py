@@ -19,6 +19,7 @@ from fleet_mpi.program.graph.serialize import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from fleet_mpi.checkpoint.formats import Format
     from fleet_mpi.checkpoint.variables import AnyProgram
@@ -33,7 +34,8 @@ def load_program_state(model_path: str, var_list: Iterable[Variable | str] | Non
     needs ``var_list``. Of the others a list chooses.
     """
     folder, name = os.path.split(os.fspath(model_path).rstrip(os.sep))
-    chosen = None if var_list is None else sorted(var if isinstance(var, str) else var.name for var in var_list)
+    listed: Any = var_list   # getattr's type is a union, whatever it is asked for
+    chosen = None if listed is None else sorted(getattr(var, "name", var) for var in listed)
     if os.path.isdir(folder or ".") and SavedFiles(folder or ".").has(name + ".pdparams"):
         values = read_settled(folder or ".", lambda files: _of_a_model(files, name))
     elif os.path.isdir(model_path):
@@ -83,5 +85,6 @@ def _of_a_model(files: SavedFiles, name: str) -> Iterator[Value]:
 
 def _of_a_format(files: SavedFiles, format: Format, chosen: list[str] | None) -> Iterator[Value]:
     """The variables chosen, or all that the files name."""
-    names = chosen or format.names(files) or []
+    names = chosen or format.names(files)
+    assert names is not None   # who cannot say them was given some
     return format.read(files, names, names)

@@ -19,7 +19,7 @@ from fleet_mpi.checkpoint.formats.tensor_files import TensorFiles
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.values.scope import differences, refuse_differences, value_in
 from fleet_mpi.checkpoint.variables import choose, is_persistable
-from fleet_mpi.parameter_server.state import Inventory
+from fleet_mpi.parameter_server.description import Inventory
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.server_program import scope_name, shards_of, state_name
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fleet_mpi.checkpoint.folders.transaction import Save
     from fleet_mpi.checkpoint.variables import Predicate
-    from fleet_mpi.parameter_server.state import StateKey
+    from fleet_mpi.parameter_server.description import StateKey
     from fleet_mpi.placement.shard import Shard
     from fleet_mpi.program.engine.scope import Scope
     from fleet_mpi.program.graph.variable import Variable

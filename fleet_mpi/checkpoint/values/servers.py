@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fleet_mpi.checkpoint.folders.transaction import Save
     from fleet_mpi.checkpoint.sources import Source
     from fleet_mpi.checkpoint.variables import Predicate
-    from fleet_mpi.parameter_server.state import Inventory, ServerState
+    from fleet_mpi.parameter_server.description import Inventory
+    from fleet_mpi.parameter_server.state import ServerState
     from fleet_mpi.program.engine.scope import Scope
     from fleet_mpi.program.graph.program import Program
     from fleet_mpi.program.graph.variable import Variable

@@ -24,24 +24,23 @@ if TYPE_CHECKING:
     from fleet_mpi.parameter_server.recipes import Recipe, Step
     from fleet_mpi.placement.shard import Shard
 
+    class Variable(Protocol):
+        """What is known of a variable."""
+
+        @property
+        def name(self) -> str:
+            """Its name."""
+
+        @property
+        def shape(self) -> tuple[int, ...]:
+            """Of the whole."""
+
+        @property
+        def dtype(self) -> str:
+            """The type of an element."""
+
 Contribution: TypeAlias = Any   # what a table reads from a push: each kind's own
 Node: TypeAlias = tuple[int, int, float]   # of a tree of squares: level, index, sum
-
-
-class Variable(Protocol):
-    """What is known of a variable."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the whole."""
-
-    @property
-    def dtype(self) -> str:
-        """The type of an element."""
 
 
 class Described(Protocol):

@@ -15,7 +15,7 @@ import numpy as np
 from fleet_mpi import arrays, update_rules
 from fleet_mpi.arrays import aligned
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
-from fleet_mpi.parameter_server.recipes import BoundNorm, Recipe, Step
+from fleet_mpi.parameter_server.recipes import Recipe, Step
 
 if TYPE_CHECKING:
     from fleet_mpi.parameter_server.flat import Piece
@@ -203,8 +203,7 @@ class DenseTable:
                                  **self.hypers_of(segment))
         if not segment.recipe.steps:
             return step
-        steps = [one for one in segment.recipe.steps if not isinstance(one, BoundNorm)]
-        assert len(steps) == len(segment.recipe.steps)   # where norms are needed, ``gradients`` are asked for
+        steps: Any = segment.recipe.steps   # none of them a BoundNorm: where there is one, ``gradients`` are asked for
         scratch = self.scratch_like(grad)
 
         def prepare_and_step() -> None:

@@ -5,10 +5,10 @@ import pytest
 
 from fleet_mpi import modes
 from fleet_mpi.parameter_server.client import Client
-from fleet_mpi.parameter_server.description import Description
+from fleet_mpi.parameter_server.description import Description, param
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.server import Server
-from fleet_mpi.parameter_server.state import ServerState, param
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.placement import Variable, place
 
 # The first one is more than a message: it travels in pieces.

@@ -8,8 +8,9 @@ from hypothesis import example, given, settings, strategies as st
 
 from fleet_mpi.errors import Diverged, FleetError, PeerLost, Stalled, UsageError
 from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.description import param, rate
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.state import ServerState, param, rate
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks import liveness, waiting
 from fleet_mpi.ranks.channels import Channel

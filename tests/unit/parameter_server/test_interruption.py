@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi.errors import FleetError, PeerLost
-from fleet_mpi.parameter_server.state import ServerState, param, rate
+from fleet_mpi.parameter_server.description import param, rate
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.ranks import liveness
 from tests.unit.parameter_server.loopback_job import VARIABLES, Job
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
 from fleet_mpi.parameter_server import messages, norms
+from fleet_mpi.parameter_server.description import param
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
-from fleet_mpi.parameter_server.state import ServerState, param
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol

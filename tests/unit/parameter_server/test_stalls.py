@@ -6,10 +6,11 @@ import time
 import pytest
 
 from fleet_mpi.errors import PeerLost, Stalled
+from fleet_mpi.parameter_server.description import param
 from fleet_mpi.parameter_server.recipes import BoundNorm, recipe
 from fleet_mpi.parameter_server.requests import Part
 from fleet_mpi.parameter_server.snapshots import ALONE
-from fleet_mpi.parameter_server.state import ServerState, param
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks import waiting
 from fleet_mpi.ranks.policy import Outcome, Policy

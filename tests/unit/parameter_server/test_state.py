@@ -5,8 +5,9 @@ import pytest
 
 from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.parameter_server import state as state_module
+from fleet_mpi.parameter_server.description import StateKey, param, rate
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.state import ServerState, StateKey, param, rate
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.placement import Variable
 from fleet_mpi.ranks.channels import Channel
 from tests.unit.parameter_server.loopback_job import VARIABLES, ApplyAlone, Job

@@ -14,7 +14,8 @@ from fleet_mpi.checkpoint.models.inference_model import load_inference_model
 from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.checkpoint.values import BlockValues, ServerValues
 from fleet_mpi.errors import CheckpointDamaged, UsageError
-from fleet_mpi.parameter_server.state import Inventory, ServerState
+from fleet_mpi.parameter_server.description import Inventory
+from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.program.engine.scope import Scope, scope_guard
 from fleet_mpi.program.graph.program import prune
 from fleet_mpi.runtime import sessions
