@@ -11,8 +11,8 @@ HERE = Path(__file__).parent
 # Ops that one Case cannot show, and the test that shows them.
 ELSEWHERE = {
     "conditional_block": "program/ops/test_control_flow.py",
-    **dict.fromkeys(("feed", "fetch"), "program/test_feed_fetch.py"),
-    "fused_schedule": "program/test_schedules.py",
+    **dict.fromkeys(("feed", "fetch"), "program/build/test_feed_fetch.py"),
+    "fused_schedule": "program/build/test_schedules.py",
     "while": "program/ops/test_control_flow.py",
     "read_from_array": "program/ops/test_tensor_array.py",
     "write_to_array": "program/ops/test_tensor_array.py",
@@ -22,7 +22,7 @@ ELSEWHERE = {
     "recurrent": "program/layers/test_static_rnn.py",
     **dict.fromkeys(("split_lod_tensor", "merge_lod_tensor"), "program/layers/test_if_else.py"),
     "tensor_array_to_tensor": "program/ops/test_array_joining.py",
-    "empty_array": "program/test_nested_gradients.py",
+    "empty_array": "program/build/test_nested_gradients.py",
     "beam_search_decode": "program/ops/test_beam_search.py",
     "py_func": "program/ops/test_host_calls.py",
     "cholesky": "program/ops/test_linear_algebra.py",  # only symmetric changes show its gradient
