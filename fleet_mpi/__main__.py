@@ -19,7 +19,7 @@ from fleet_mpi import settings
 from fleet_mpi.command_line import CommandLine
 from fleet_mpi.errors import FleetError
 from fleet_mpi.paddle.standing_in import named_in, stand_in
-from fleet_mpi.ranks import cluster, ending, report
+from fleet_mpi.ranks import cluster, devices, ending, report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ending.show_by(_show_failure)
     report.promise_to_end(unless=ending.is_guarding)
     cluster.guard_if_launched()
+    devices.export_own()
     stand_in()
     try:
         _run_module(argv[1:]) if argv[0] == "-m" else _run_script(argv)

@@ -53,13 +53,14 @@ TABLE = (
     Setting("FLEET_MPI_STRICT_DEVICE", bool, False,
             "refuse CUDAPlace where no GPU is usable, instead of falling back to the CPU"),
     Setting("FLEET_MPI_CUDA_AWARE", str, "auto",
-            "whether MPI takes buffers in GPU memory: yes, no, or auto: as the library says; else they pass through "
-            "pinned host memory"),
+            "whether MPI takes buffers in GPU memory: yes, no, or auto: if the library says so and a trial in a "
+            "process of its own succeeds; else they pass through pinned host memory"),
     Setting("FLEET_MPI_LOG", str, "info",
             "least severe message written to stderr: debug, info, warning, error"),
     Setting("FLEET_MPI_ALLREDUCE", str, "",
-            "collective training: exact (gradients are summed in rank order), fast (as the library likes) or nccl (on "
-            "GPUs, by NCCL); empty: exact up to 8 workers"),
+            "collective training: exact (gradients are summed in rank order, the same bits at every run), fast (as the "
+            "MPI library likes) or nccl (on GPUs, by NCCL); empty: on the host exact up to 8 workers, else fast; on "
+            "GPUs nccl where all workers can, else fast"),
     Setting("FLEET_MPI_SHARED_MEMORY", bool, True,
             "collective training, exact: gradients of workers on one machine lie in memory that they share and are "
             "summed there, where that is possible; 0: they are sent as messages"),
@@ -85,7 +86,8 @@ TABLE = (
             "look at every op's results and stop, naming the op, when one is not finite (read when a program is "
             "first run with some feeds and fetches; set_flags acts at any time)"),
     Setting("FLAGS_selected_gpus", str, "",
-            "the device of this rank; of several, comma separated, the one with its number among the machine's ranks"),
+            "the device of this rank; of several, comma separated, the one with its number among the machine's ranks; "
+            "where it is not set and GPUs are seen, ranks of a job find their own in it"),
     Setting("FLEET_MPI_SYNTHETIC_SAMPLES", int, 0,
             "the most pictures that a part of a made-up set (flowers, cifar, fashion-mnist, voc2012) has, for short "
             "runs; 0: no limit", 0),
@@ -130,6 +132,12 @@ TABLE = (
     Setting("PMIX_NAMESPACE", str, "", "the name of the job, from Open MPI's mpirun"),
     Setting("PMI_FD", int, -1, "the line to MPICH's mpirun, by which a rank that fails before MPI starts ends the job"),
     Setting("PALS_RANKID", int, -1, "set where Cray's launcher started this process"),
+    Setting("PALS_LOCAL_RANKID", int, -1, "the number of this process on its machine, from Cray's launcher"),
+    Setting("MV2_COMM_WORLD_LOCAL_RANK", int, -1, "the same from MVAPICH 2"),
+    Setting("MVP_COMM_WORLD_LOCAL_RANK", int, -1, "the same from MVAPICH 3 and later"),
+    Setting("PMI_LOCAL_RANK", int, -1, "the same from some launchers that speak PMI"),
+    Setting("MPICH_GPU_SUPPORT_ENABLED", str, "",
+            "whether Cray's MPI may be given buffers in GPU memory: it is not without 1"),
     Setting("SLURM_JOB_ID", str, "", "the job, from Slurm"),
     Setting("SLURM_STEP_ID", str, "", "the step of it that srun started"),
     Setting("SLURM_HET_SIZE", int, 0, "how many parts a heterogeneous job has, each with numbers of its own"),

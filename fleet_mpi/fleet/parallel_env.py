@@ -9,6 +9,7 @@ from __future__ import annotations
 from fleet_mpi import settings
 from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
+from fleet_mpi.program.engine.places import own_device
 from fleet_mpi.ranks import cluster
 
 
@@ -27,9 +28,8 @@ class ParallelEnv:
 
     @property
     def device_id(self) -> int:
-        """The device of this rank, 0 where none was chosen."""
-        chosen = settings.get("FLAGS_selected_gpus").split(",")
-        return int(chosen[min(paddle_fleet.local_rank(), len(chosen) - 1)] or 0)
+        """The device of this rank; 0 where there is none."""
+        return own_device()
 
     @property
     def trainer_endpoints(self) -> list[str]:

@@ -13,7 +13,7 @@ import re
 import sys
 
 from fleet_mpi import notices
-from fleet_mpi.ranks import cluster
+from fleet_mpi.ranks import cluster, devices
 from fleet_mpi.errors import UnknownName, nearest
 from fleet_mpi.fluid import refused_modules
 from fleet_mpi.paddle import function_modules
@@ -34,6 +34,7 @@ def by_path(folder):
         if notices.speaks_for_job():
             notices.log().info("paddle is fleet_mpi here (found in %s; python -m fleet_mpi names)", folder)
         cluster.guard_if_launched()
+        devices.export_own()
         sys.meta_path.insert(0, Finder())
     return importlib.import_module("fleet_mpi.paddle")
 

@@ -19,6 +19,7 @@ from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
 from fleet_mpi.ranks import (
     arriving,
     beats,
+    devices,
     ending,
     library,
     lifeline,
@@ -264,6 +265,7 @@ def _joined(here: World, record: roster.Record) -> Cluster:
             notices.log().warning("%s", warning)
     report.tell(report.JOINED, f"{members[here.rank].role} {members[here.rank].index}")
     joined = Cluster(members, here.rank, here.comm)
+    devices.joined(_number_on_machine(joined.role_comm))
     lifeline.rename(f"rank {here.rank} ({joined.role} {joined.index}, host {joined.me.host})", waiting.deadline_s())
     _watch_machines(members, here)
     at_exit(lambda: meeting.leave(here.comm))
@@ -284,6 +286,15 @@ def _watch_machines(members: Sequence[Member], here: World) -> None:
             beating = beats.Beats(comm, hosts)
             beating.start()
             at_exit(beating.stop)  # after all have met to leave
+
+
+def _number_on_machine(comm: Comm) -> int:
+    """Collective: this rank's number among those of a communicator that share its machine's memory."""
+    from mpi4py import MPI
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
+    number: int = here.rank
+    here.Free()
+    return number
 
 
 def _of_role(role: str, members: Sequence[Member]) -> tuple[Member, ...]:

@@ -55,6 +55,7 @@ class DeviceArray:
         return _wrapped(self._values[_view_key(_index(key))])
 
     def __setitem__(self, key, value):
+        streams.current_stream().catch_up()
         self._values[_index(key)] = _operand(value, "item assignment")
         written = self._values[_view_key(_index(key))]  # a copy, where elements are chosen one by one
         streams.current_stream().note(written if np.may_share_memory(written, self._values) else self._values)
@@ -179,6 +180,7 @@ def _check_operands(name, args):
 def _call(name, function, args, keywords, arrays_until=None):
     """Call a numpy function with device arguments; ``out`` is returned as the object it is."""
     _check_operands(name, args)
+    streams.current_stream().catch_up()
     out = keywords.pop("out", None)
     plain = [_argument(value, name, arrays_until is None or position < arrays_until)
              for position, value in enumerate(args)]

@@ -38,9 +38,20 @@ class Stream:
 
     def synchronize(self):
         """Do all that waits."""
+        self.catch_up()
+        self.passed(self.turn)
+
+    def catch_up(self):
+        """Do the copies and waits that stand before what is computed next."""
         while self.todo:
             self.todo.pop(0)()
-        self.passed(self.turn)
+
+    def __enter__(self):
+        self.before, _of_thread.stream = current_stream(), self
+        return self
+
+    def __exit__(self, *problem):
+        _of_thread.stream = self.before
 
     def wait_event(self, event):
         """Later work waits for the event."""

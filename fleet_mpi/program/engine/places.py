@@ -8,6 +8,8 @@ from fleet_mpi import arrays, notices, settings
 from fleet_mpi.errors import EnvironmentProblem, UsageError
 from fleet_mpi.ranks import devices
 
+_TOLD = 120  # letters of an error's text
+
 
 class Place:
     """Base of all places; equal when of the same kind and device."""
@@ -79,12 +81,30 @@ def why_no_gpu():
     try:
         xp = arrays.cupy_module()
     except ImportError:
-        return "cupy is not installed (pip install 'fleet_mpi[cuda12]')"
+        return "cupy is not installed (pip install 'fleet_mpi[cuda12]' or 'fleet_mpi[cuda13]')"
     try:
         count = xp.cuda.runtime.getDeviceCount()
     except Exception as error:  # cupy raises its own kinds for a missing or old driver
         return f"no usable GPU ({type(error).__name__})"
-    return None if count else "no GPU on this machine"
+    return _why_it_does_not_compute(xp, count) if count else "no GPU on this machine"
+
+
+def _why_it_does_not_compute(xp, count):
+    """cupy's wheels carry no NVRTC and no cuBLAS, which are missed only once something is computed; None: nothing is.
+
+    Tried on this rank's own device: a context costs memory on any other.
+    """
+    own = devices.own_device(count)
+    for part, compute in (("NVRTC", lambda one: one + one), ("cuBLAS", lambda one: one @ one)):
+        try:
+            with xp.cuda.Device(own if own < count else 0):
+                xp.asnumpy(compute(xp.asarray(np.ones((2, 2), np.float32))))
+        except Exception as error:  # a library that is not found or does not fit: cupy raises many kinds
+            version = xp.cuda.runtime.runtimeGetVersion() // 1000
+            told = f"{type(error).__name__}: {' '.join(str(error).split())[:_TOLD]}"
+            return f"cupy finds a GPU but cannot compute: {part} is missing or does not work ({told}); " \
+                   f"pip install 'fleet_mpi[cuda{version}]' brings it"
+    return None
 
 
 def is_compiled_with_cuda():
@@ -99,7 +119,7 @@ def cuda_device_count():
 
 def own_device():
     """The number of the GPU that is this rank's: see ``ranks.devices``."""
-    return devices.own_device(cuda_device_count())
+    return devices.own_device(0 if devices.selected() else cuda_device_count())
 
 
 _chosen = None

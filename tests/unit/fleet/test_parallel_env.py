@@ -5,6 +5,7 @@ import pytest
 from fleet_mpi import settings
 from fleet_mpi.fleet import parallel_env
 from fleet_mpi.fleet.paddle2 import Fleet2
+from fleet_mpi.program.engine import places
 from fleet_mpi.ranks import cluster
 from fleet_mpi.ranks.roster import Member
 
@@ -36,3 +37,9 @@ def test_a_job_that_was_joined_in_another_way_is_known(monkeypatch):
     monkeypatch.setattr(cluster, "_cluster", Job)
     assert (parallel_env.get_rank(), parallel_env.get_world_size()) == (1, 2)
     assert parallel_env.ParallelEnv().current_endpoint == "b:1"
+
+
+def test_the_device_is_the_one_that_places_give(monkeypatch):
+    monkeypatch.setattr(places, "cuda_device_count", lambda: 4)
+    with settings.override(FLAGS_selected_gpus="", OMPI_COMM_WORLD_LOCAL_RANK=2):
+        assert parallel_env.ParallelEnv().device_id == 2 and places.cuda_places() == [places.CUDAPlace(2)]

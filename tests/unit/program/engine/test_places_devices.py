@@ -1,5 +1,7 @@
 """CUDAPlace: without a GPU one line and the CPU, or a refusal; with GPUs (a stand-in for cupy) one device per rank."""
 
+import contextlib
+import re
 import threading
 import types
 
@@ -10,10 +12,10 @@ from fleet_mpi import arrays, fluid, notices, settings
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.program.engine import places
 from fleet_mpi.program.engine.places import CUDAPlace, Place, cuda_places
+from fleet_mpi.ranks.devices import HINTS
 from fleet_mpi.testing import device
 
-SILENT = dict(OMPI_COMM_WORLD_LOCAL_RANK=-1, MPI_LOCALRANKID=-1, SLURM_LOCALID=-1, FLAGS_selected_gpus="",
-              FLEET_MPI_STRICT_DEVICE=False)
+SILENT = {**dict.fromkeys(HINTS, -1), "FLAGS_selected_gpus": "", "FLEET_MPI_STRICT_DEVICE": False}
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +43,71 @@ def no_gpu(monkeypatch):
 def gpus(monkeypatch):
     """A machine with four GPUs; the list of devices that were chosen."""
     used = []
-    cuda = types.SimpleNamespace(runtime=types.SimpleNamespace(getDeviceCount=lambda: 4),
-                                 Device=lambda number: types.SimpleNamespace(use=lambda: used.append(number)))
-    cupy = types.SimpleNamespace(cuda=cuda)
+    with machine_with(Device(used), np.asarray, monkeypatch):
+        yield used
+
+
+class Device:
+    """cupy's, as far as it is used; ``used`` are those that were chosen for good."""
+
+    def __init__(self, used):
+        self.used, self.entered = used, []
+
+    def __call__(self, number):
+        @contextlib.contextmanager
+        def chosen():
+            self.entered.append(number)
+            yield
+        made = chosen()
+        made.use = lambda: self.used.append(number)
+        return made
+
+
+@contextlib.contextmanager
+def machine_with(made, asarray, monkeypatch):
+    """Four GPUs that compute with what ``asarray`` gives."""
+    runtime = types.SimpleNamespace(getDeviceCount=lambda: 4, runtimeGetVersion=lambda: 13000)
+    cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime, Device=made), asarray=asarray,
+                                 asnumpy=np.asarray)
     monkeypatch.setattr(arrays, "cupy_module", lambda: cupy)
     places.why_no_gpu.cache_clear()
-    yield used
+    yield
     places.why_no_gpu.cache_clear()
+
+
+class WithoutNvrtc:
+    """A device array where libraries are missing."""
+
+    def __init__(self, values):
+        pass
+
+    def __add__(self, other):
+        raise RuntimeError('Failure finding "libnvrtc.so.13"')
+
+
+class WithoutBlas(WithoutNvrtc):
+    """It adds, but does not multiply."""
+
+    def __add__(self, other):
+        return 2.0
+
+    def __matmul__(self, other):
+        raise ImportError("Failure finding libcublas.so.13")
+
+
+@pytest.mark.parametrize("asarray, missing", ((WithoutNvrtc, "NVRTC is missing.*libnvrtc"),
+                                              (WithoutBlas, "cuBLAS is missing.*ImportError.*libcublas")))
+def test_a_gpu_without_the_toolkit_is_none_and_says_what_to_install(asarray, missing, monkeypatch):
+    with machine_with(Device([]), asarray, monkeypatch):
+        assert re.search(missing + r".*pip install 'fleet_mpi\[cuda13\]'", places.why_no_gpu())
+        assert not places.is_compiled_with_cuda() and places.cuda_device_count() == 0
+
+
+def test_what_is_computed_to_find_out_is_computed_on_the_rank_s_own_device(monkeypatch):
+    made = Device([])
+    with machine_with(made, np.asarray, monkeypatch), settings.override(OMPI_COMM_WORLD_LOCAL_RANK=2):
+        assert places.why_no_gpu() is None
+    assert set(made.entered) == {2}
 
 
 def test_without_a_gpu_one_line_says_that_the_cpu_computes(no_gpu, said):
