@@ -35,7 +35,7 @@ class CenterLoss:
                 xp.copyto(out, centers)
             if moves:
                 total = xp.zeros(centers.shape, centers.dtype)
-                xp.add.at(total, labels, diff)
+                row_kernels.add_at(total, labels, diff)
                 seen = 1.0 + xp.bincount(labels, minlength=count)
                 xp.add(out, total * (rate / seen.astype(total.dtype)).reshape(-1, 1), out)
         return run

@@ -110,5 +110,5 @@ class HierarchicalSigmoid:
             calls.append(weight_grad_call(k, "W", dlogits, k["X"], nodes))
         if k.has("Bias@GRAD"):
             line = k["Bias@GRAD"].reshape(-1)
-            calls.append(lambda: (line.fill(0), xp.add.at(line, xp.maximum(nodes, 0), dlogits)))
+            calls.append(lambda: (line.fill(0), row_kernels.add_at(line, xp.maximum(nodes, 0), dlogits)))
         return lambda: [call() for call in calls]

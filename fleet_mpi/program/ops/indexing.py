@@ -140,8 +140,8 @@ class Gather:
         axis = gather_axis(k, dx.ndim)
         if axis == 0:
             return scatter_call(k, dx, index, dout, "the gradient")
-        where = (slice(None),) * axis + (index,)
-        return lambda: (dx.fill(0), xp.add.at(dx, where, dout))
+        into, given = xp.moveaxis(dx, axis, 0), xp.moveaxis(dout, axis, 0)
+        return lambda: (dx.fill(0), rows.add_at(into, index, given))
 
 
 def gather_axis(k, rank):
@@ -207,7 +207,8 @@ class Scatter:
         check = checked_ids(k, ids, x.shape[0])
         if k.attr("overwrite"):
             return lambda: (check(), xp.copyto(out, x), out.__setitem__(ids, updates))
-        return lambda: (check(), xp.copyto(out, x), out.__setitem__(ids, 0), xp.add.at(out, ids, updates))
+        return lambda: (check(), xp.copyto(out, x), out.__setitem__(ids, 0),
+                        rows.add_at(out, ids, updates))
 
     def grad(k):
         """X's rows that were replaced get none; the updates get their rows'."""

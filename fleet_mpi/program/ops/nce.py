@@ -84,14 +84,14 @@ class Nce:
 
 
 def _with_gradients(k, first, dlogits, ids):
-    calls, xp, dbias = [first], k.xp, k["Bias@GRAD"]
+    calls, dbias = [first], k["Bias@GRAD"]
     if k.has("Input@GRAD"):
         calls.append(input_grad_call(k, "Weight", dlogits, ids, k["Input@GRAD"]))
     if k.has("Weight@GRAD"):
         calls.append(weight_grad_call(k, "Weight", dlogits, k["Input"], ids))
     if dbias is not None:
         line = dbias.reshape(-1)
-        calls.append(lambda: (line.fill(0), xp.add.at(line, ids, dlogits)))
+        calls.append(lambda: (line.fill(0), row_kernels.add_at(line, ids, dlogits)))
     return lambda: [call() for call in calls]
 
 

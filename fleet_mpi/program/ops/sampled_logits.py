@@ -3,6 +3,7 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import random
+from fleet_mpi.kernels.reference.rows import add_at
 from fleet_mpi.program.engine.randomness import op_stream
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.class_sampling import LogUniform
@@ -55,7 +56,7 @@ class SampleLogits:
         """Back to where they came from."""
         dout, samples, dlogits, xp = k["SampledLogits@GRAD"], k["Samples"], k["Logits@GRAD"], k.xp
         rows = xp.arange(samples.shape[0], dtype="int64").reshape(-1, 1)
-        return lambda: (dlogits.fill(0), xp.add.at(dlogits, (rows, samples), dout))
+        return lambda: (dlogits.fill(0), add_at(dlogits, (rows, samples), dout))
 
 
 def _copied(k):
