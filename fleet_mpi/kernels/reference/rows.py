@@ -62,8 +62,8 @@ def first_outside(ids, height):
 
 @kernel
 def note_outside(ids, lowest, height, spared, number, note):
-    """Let ``note`` say (number, position, id) of the first id that is neither in [lowest, height) nor ``spared``, unless
-    it says something already.
+    """Let ``note`` say (number, position, id) of the first id that is neither in [lowest, height) nor ``spared``; what
+    it says already stays.
 
     Nobody waits. ``note`` is int64 [NOTE_SIZE], zeros at first; ids are contiguous.
     """

@@ -3,10 +3,10 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import rows as row_kernels
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.class_rows import REMOTE, ROWS, infer_grads, input_grad_call, logits_call, weight_grad_call
 from fleet_mpi.program.ops.class_sampling import PROBABILITIES, sampler_of
-from fleet_mpi.program.ops.indexing import refuse_outside
 
 ATTRS = {"num_total_classes": 2, "num_neg_samples": 10, "sampler": 0, "seed": 0, "custom_neg_classes": [], **REMOTE}
 
@@ -103,12 +103,10 @@ def _samples_call(k, ids, true):
     if given:
         drawn[...] = xp.asarray(np.array([given], np.int64))
         draw = None
-    find, height = row_kernels.first_outside.pick(ids), k.attr("num_total_classes")
+    check = id_check(k, k.attr("num_total_classes"), "the classes")
 
     def run():
-        bad = find(labels, height)
-        if bad != row_kernels.ALL_INSIDE:
-            refuse_outside(k, bad, labels, height, "the classes")
+        check(labels)
         if draw is not None:
             draw()
         ids[:, :true] = labels
