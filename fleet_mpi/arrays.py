@@ -117,9 +117,8 @@ class Rows:
     def __repr__(self) -> str:
         return f"Rows({len(self.ids)} of {self.height}, {self.values.dtype} {self.values.shape[1:]})"
 
-    def to_dense(self) -> Array:
-        """The whole array, rows that do not occur being zero, repeated ones summed in order."""
-        xp = module_of(self.values)
-        dense = xp.zeros((self.height,) + tuple(self.values.shape[1:]), self.values.dtype)
-        xp.add.at(dense, self.ids, self.values)
+    def to_dense(self) -> np.ndarray:
+        """The whole array, on the host: rows that do not occur being zero, repeated ones summed in order."""
+        dense = np.zeros((self.height,) + tuple(self.values.shape[1:]), self.values.dtype)
+        np.add.at(dense, to_host(self.ids), to_host(self.values))
         return dense

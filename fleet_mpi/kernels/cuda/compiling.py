@@ -1,8 +1,13 @@
 """CUDA C for kernels: what all sources begin with, and how they are compiled and launched.
 
-A source is text, compiled by cupy (NVRTC) on first use, once for every type of number. Products and sums are not
-contracted to fused ones, divisions and roots are the exact ones: so a kernel gives the bits of its reference. No GPU
-was at hand: tests compile the sources to PTX, and run the same text on the CPU thread by thread.
+A source is text, compiled by NVRTC on first use, once for every type of number and device. Products and sums are not
+contracted to fused ones, numbers below the smallest normal one stay, divisions and roots are the exact ones: so a
+kernel gives the bits of its reference. cupy's own way to compile (``RawModule``) would append ``-ftz=true``, which
+makes zeros of such small numbers; therefore NVRTC is called here.
+
+Only these kernels promise bits. All else that runs on a device is cupy's, compiled with that option and with cupy's
+order of sums: equal to the host's to rounding. No GPU was at hand: tests compile the sources to PTX, and run the same
+text on the CPU thread by thread.
 """
 
 import functools
@@ -10,8 +15,9 @@ import functools
 import numpy as np
 
 from fleet_mpi.arrays import module_of
+from fleet_mpi.errors import EnvironmentProblem
 
-OPTIONS = ("--fmad=false",)
+OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 THREADS = 256        # of a block
 MOST_BLOCKS = 4096   # enough to fill any device; threads take further elements in strides
 
@@ -21,6 +27,8 @@ _TYPES = {
     "float32": "typedef float stored;\ntypedef float real;\n",
     "float64": "typedef double stored;\ntypedef double real;\n",
     "float16": "#define HALVES\ntypedef unsigned short stored;\ntypedef float real;\n",
+    "int32": "typedef int stored;\ntypedef int real;\n",
+    "int64": "typedef long long stored;\ntypedef long long real;\n",
 }
 
 _PREAMBLE = r"""
@@ -77,16 +85,37 @@ def launch(text, name, size, first, *arguments):
     ``size`` is handed over as the last argument. Returns at once: the device computes in its stream's order.
     """
     if size:
-        blocks = min(MOST_BLOCKS, -(-size // THREADS))
-        _function(module_of(first), text, name, first.dtype.name)(
+        xp, blocks = module_of(first), min(MOST_BLOCKS, -(-size // THREADS))
+        _function(xp, xp.cuda.runtime.getDevice(), text, name, first.dtype.name)(
             (blocks,), (THREADS,), (first, *arguments, np.int64(size)))
 
 
 @functools.cache
-def _function(xp, text, name, dtype):
-    return _module(xp, text, dtype).get_function(name)
+def _function(xp, device, text, name, dtype):
+    return _module(xp, device, text, dtype).get_function(name)
 
 
 @functools.cache
-def _module(xp, text, dtype):
-    return xp.RawModule(code=complete(text, dtype), options=OPTIONS)
+def _module(xp, device, text, dtype):
+    """A source's functions, loaded for one device: the current one."""
+    made = xp.cuda.Module()
+    made.load(_compiled(xp.cuda.nvrtc, complete(text, dtype), int(xp.cuda.Device(device).compute_capability)))
+    return made
+
+
+def _compiled(nvrtc, source, capability):
+    """What a device of this capability runs: its machine code or, if NVRTC is older than the device, PTX."""
+    known = nvrtc.getSupportedArchs()
+    if capability in known:
+        kind, take = f"sm_{capability}", nvrtc.getCUBIN
+    else:
+        kind, take = f"compute_{max(one for one in known if one < capability)}", nvrtc.getPTX
+    program = nvrtc.createProgram(source, "fleet_mpi.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, (*OPTIONS, f"--gpu-architecture={kind}"))
+        return take(program)
+    except nvrtc.NVRTCError as error:
+        raise EnvironmentProblem(f"NVRTC {nvrtc.getVersion()} cannot compile a kernel for {kind}: expected CUDA 12 or "
+                                 f"newer, got {nvrtc.getProgramLog(program)}") from error
+    finally:
+        nvrtc.destroyProgram(program)

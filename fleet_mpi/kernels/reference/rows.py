@@ -1,18 +1,21 @@
 """Rows of tables by id: gather, scatter, and the sum of rows that share an id.
 
-Ids are int64 everywhere. A kernel that meets an id outside its table returns the position of the first
-one and changes nothing; ``gather`` and ``scatter_add`` turn that into an error. Tables may have any
-number of dimensions, a row being ``table[id]``. Knows no optimizers and no variables.
+Ids are int64 everywhere. On the host a kernel that meets an id outside its table returns the position of the first
+one and changes nothing; ``gather`` and ``scatter_add`` turn that into an error. On a device that would cost a wait in
+every call: ``note_outside`` writes there into memory that is read later. Tables may have any number of dimensions, a
+row being ``table[id]``. Knows no optimizers and no variables.
 """
 
 import numpy as np
 
-from fleet_mpi.arrays import module_of, to_host
+from fleet_mpi.arrays import is_host, module_of, to_host
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels import kernel
 
 NO_PADDING = -1
 ALL_INSIDE = -1
+# What ``note_outside`` fills: the number of who noted (0: nobody), position, id; the rest is for the CUDA version.
+NOTE_SIZE = 5
 
 
 def gather(table, ids, out, padding_idx=NO_PADDING):
@@ -58,13 +61,30 @@ def first_outside(ids, height):
 
 
 @kernel
+def note_outside(ids, lowest, height, spared, number, note):
+    """Let ``note`` say (number, position, id) of the first id that is neither in [lowest, height) nor ``spared``; what
+    it says already stays.
+
+    Nobody waits. ``note`` is int64 [NOTE_SIZE], zeros at first; ids are contiguous.
+    """
+    xp, line = module_of(ids), ids.reshape(-1)
+    if not line.size:
+        return
+    outside = ((line < lowest) | (line >= height)) & (line != spared)
+    place = xp.argmax(outside).reshape(1)
+    is_first = outside[place] & (note[:1] == 0)
+    found = xp.concatenate([xp.full(1, number, note.dtype), place.astype(note.dtype), line[place].astype(note.dtype)])
+    note[:3] = xp.where(is_first, found, note[:3])
+
+
+@kernel
 def gather_rows(table, ids, out, padding_idx):
     """Fill ``out`` (ids.shape + row) with rows of ``table``; the first bad position, or -1.
 
-    Rows of ``padding_idx`` come as zeros. On a device the check waits for the ids.
+    Rows of ``padding_idx`` come as zeros. Only the host looks for bad ids; on a device they bring any row.
     """
     xp = module_of(table)
-    bad = first_outside.reference(ids, table.shape[0])
+    bad = _first_on_host(ids, table.shape[0])
     if bad == ALL_INSIDE:
         line = ids.reshape(-1)
         rows = out.reshape((line.shape[0],) + tuple(table.shape[1:]))
@@ -77,19 +97,45 @@ def gather_rows(table, ids, out, padding_idx):
 
 @kernel
 def scatter_add_rows(table, ids, values, padding_idx):
-    """Add each of ``values`` (ids.shape + row) to its row of ``table``, but none to ``padding_idx``; the first bad
-    position, or -1.
+    """Add each of ``values`` (ids.shape + row) to its row of ``table``, in order of occurrence, but none to
+    ``padding_idx``; the first bad position, or -1.
 
-    Sums in order of occurrence on the host; on a device the order of equal ids is the hardware's.
+    Only the host looks for bad ids; on a device they are added nowhere.
     """
-    xp = module_of(table)
-    bad = first_outside.reference(ids, table.shape[0])
+    bad = _first_on_host(ids, table.shape[0])
     if bad == ALL_INSIDE:
         line = ids.reshape(-1)
         rows = values.reshape((line.shape[0],) + tuple(table.shape[1:]))
         kept = line != padding_idx
-        xp.add.at(table, line[kept], rows[kept])
+        if is_host(table):
+            np.add.at(table, line[kept], rows[kept])
+        else:
+            kept &= (line >= 0) & (line < table.shape[0])
+            _add_in_rounds(table, line[kept], rows[kept])
     return bad
+
+
+def add_at(target, index, values):
+    """target[index] += values, with the values of a place that is named repeatedly added up in order of occurrence.
+
+    numpy's ``add.at``; cupy's adds in the order in which the hardware comes along, other bits in every run. ``index``
+    names rows: an array, or a tuple of arrays for the leading dimensions; on a device its numbers are not negative.
+    """
+    xp = module_of(target)
+    if xp is np:
+        np.add.at(target, index, values)
+        return
+    *leading, last = xp.broadcast_arrays(*index) if isinstance(index, tuple) else (index,)
+    depth = len(leading) + 1
+    line = last
+    for i, part in enumerate(leading):
+        line = line + part * int(np.prod(target.shape[i + 1:depth]))
+    line, row = line.reshape(-1).astype("int64"), tuple(target.shape[depth:])
+    table = target if target.flags.c_contiguous else target.copy(order="C")
+    rows = xp.ascontiguousarray(xp.broadcast_to(values, last.shape + row))
+    scatter_add_rows(table.reshape((-1,) + row), line, rows.reshape(line.shape + row), NO_PADDING)
+    if table is not target:
+        target[...] = table
 
 
 @kernel
@@ -109,7 +155,7 @@ def merge_rows(ids, values, out_ids, out_values, scratch):
     out_values[:count] = values[first[order]]
     is_repeat = xp.ones(ids.shape, dtype=bool)
     is_repeat[first] = False
-    xp.add.at(out_values, rank[inverse.reshape(-1)][is_repeat], values[is_repeat])
+    add_at(out_values, rank[inverse.reshape(-1)][is_repeat], values[is_repeat])
     return count
 
 
@@ -128,3 +174,21 @@ def split_ids(ids, begins, shifts, owners, counts, local, order):
     order[...] = xp.argsort(owner * (ids.shape[0] + 1) + xp.arange(ids.shape[0], dtype="int64"))
     local[...] = (ids + shifts[ranges])[order]
     counts[...] = xp.bincount(owner, minlength=counts.shape[0])
+
+
+def _first_on_host(ids, height):
+    return first_outside.reference(ids, height) if is_host(ids) else ALL_INSIDE
+
+
+def _add_in_rounds(table, ids, rows):
+    """The first row of every id, then the second of every id that has one, and so on: sums in order of occurrence.
+
+    For devices without a version of their own. Waits to know how many rounds there are.
+    """
+    xp = module_of(table)
+    order = xp.argsort(ids, kind="stable")
+    ordered = ids[order]
+    turn = xp.arange(ids.size) - xp.searchsorted(ordered, ordered)
+    for number in range(int(to_host(turn.max())) + 1 if ids.size else 0):
+        some = order[turn == number]
+        table[ids[some]] += rows[some]

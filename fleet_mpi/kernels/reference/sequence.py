@@ -5,8 +5,11 @@ empty. Rows lie in contiguous matrices [rows, width], one number per row in ``so
 written fully. Knows no LoD levels and no ops.
 """
 
-from fleet_mpi.arrays import module_of
+import numpy as np
+
+from fleet_mpi.arrays import is_host, module_of, to_host
 from fleet_mpi.kernels import kernel
+from fleet_mpi.kernels.reference.rows import add_at
 
 
 def sequence_of_rows(offsets, rows):
@@ -30,10 +33,9 @@ def take_rows(x, rows, pad, out):
 @kernel
 def add_rows(values, rows, out):
     """out[r] = the sum of values[i] over all i with rows[i] == r, in order; negative rows count nowhere."""
-    xp = module_of(values)
     out.fill(0)
     kept = rows >= 0
-    xp.add.at(out, rows[kept], values[kept])
+    add_at(out, rows[kept], values[kept])
 
 
 @kernel
@@ -41,7 +43,7 @@ def pool_sum(x, offsets, divisors, pad, out):
     """out[i] = the sum of sequence i's rows / divisors[i]; ``pad`` for an empty sequence."""
     xp = module_of(x)
     total = xp.zeros_like(out)
-    xp.add.at(total, sequence_of_rows(offsets, x.shape[0]), x)
+    add_at(total, sequence_of_rows(offsets, x.shape[0]), x)
     is_empty = offsets[1:] == offsets[:-1]
     out[...] = xp.where(is_empty[:, None], pad, total / divisors[:, None])
 
@@ -70,10 +72,10 @@ def pool_max(x, offsets, pad, out, index):
     # Start from each sequence's first row; that of an empty one is any row.
     first = xp.minimum(offsets[:-1], rows - 1)
     out[...] = x[first]
-    xp.maximum.at(out, of_row, x)
+    _fold_rows(xp.maximum, out, x, offsets)
     is_largest = (x == out[of_row]) | (x != x)
     numbers = xp.arange(rows, dtype=index.dtype)[:, None]
-    xp.minimum.at(index, of_row, xp.where(is_largest, numbers, rows))
+    _fold_rows(xp.minimum, index, xp.where(is_largest, numbers, rows), offsets)
     out[...] = xp.where(is_empty, pad, out)
     index[...] = xp.where(is_empty, -1, index)
 
@@ -94,10 +96,14 @@ def softmax(x, offsets, out):
     of_row = sequence_of_rows(offsets, x.shape[0])
     count = offsets.shape[0] - 1
     largest = xp.full((count,), -xp.inf, x.dtype)
-    xp.maximum.at(largest, of_row, x)
+    if is_host(x):
+        np.maximum.at(largest, of_row, x)
+    else:
+        index = xp.empty((count, 1), "int32")
+        pool_max(x.reshape(-1, 1), offsets, -xp.inf, largest.reshape(-1, 1), index)
     xp.exp(x - largest[of_row], out)
     total = xp.zeros((count,), x.dtype)
-    xp.add.at(total, of_row, out)
+    add_at(total, of_row, out)
     xp.divide(out, total[of_row], out)
 
 
@@ -107,7 +113,7 @@ def softmax_grad(out, dout, offsets, dx):
     xp = module_of(out)
     of_row = sequence_of_rows(offsets, out.shape[0])
     total = xp.zeros((offsets.shape[0] - 1,), out.dtype)
-    xp.add.at(total, of_row, out * dout)
+    add_at(total, of_row, out * dout)
     xp.multiply(out, dout - total[of_row], dx)
 
 
@@ -140,3 +146,20 @@ def _bounds(offsets, rows):
     """For each row where its sequence begins and ends."""
     of_row = sequence_of_rows(offsets, rows)
     return offsets[of_row], offsets[of_row + 1]
+
+
+def _fold_rows(combine, out, x, offsets):
+    """Let out[i] be ``combine`` (a ufunc) of it and of all rows of sequence i.
+
+    cupy's ``maximum.at`` passes over NaN and rounds float64 to float32: on a device the first rows of all sequences
+    come first, then the second ones, and so on. Waits to know how many there are.
+    """
+    xp = module_of(x)
+    if xp is np:
+        combine.at(out, sequence_of_rows(offsets, x.shape[0]), x)
+        return
+    lengths = offsets[1:] - offsets[:-1]
+    for number in range(int(to_host(lengths.max())) if lengths.size else 0):
+        has_one = lengths > number
+        row = x[xp.where(has_one, offsets[:-1] + number, 0)]
+        out[...] = xp.where(has_one[:, None], combine(out, row), out)

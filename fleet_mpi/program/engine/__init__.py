@@ -7,6 +7,7 @@
     fusion          pairs of ops that one kernel does better; ``schedule_fusion``: learning-rate schedules as one op
     binding         from an op and a frame to the call that runs it
     frame           names, shapes and values of one plan
+    outside         ids and labels that are none, on the host and on devices
     scope           where values live between runs
     feeding, fetched    what scripts give and get
     formula         arithmetic element by element, without new memory

@@ -18,6 +18,7 @@ from fleet_mpi.program.engine.feeding import FedSequence, as_feed, feed_meta, sh
 from fleet_mpi.program.engine.fetched import fetched
 from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.program.engine.memory import Arena
+from fleet_mpi.program.engine.outside import Notes
 from fleet_mpi.program.engine.places import default_place
 from fleet_mpi.program.engine.plan import make_plan
 from fleet_mpi.program.graph.program import Program, default_main_program
@@ -41,7 +42,7 @@ class Compiled:
         self.program, self.scope, self.xp = program, scope, xp
         self.version = self.scope_version = self.settings_version = -1
         self.plans = {}
-        self.arena = Arena(xp, let_go=self.plans.clear)
+        self.arena, self.notes = Arena(xp, let_go=self.plans.clear), None if xp is np else Notes(xp)
         self.clock = Clock(worker, program._runs_before.get(scope, 0))
         self.begin_run = None  # what the program's attachment has called before each run
         self._turn, self._runs_in = threading.Lock(), None
@@ -57,7 +58,10 @@ class Compiled:
             plan = self._find(signature, feed, fetches)
             if self.begin_run is not None:
                 self.begin_run()
-            return convert(plan.run(feed))
+            results = convert(plan.run(feed))
+            if fetches and self.notes is not None:  # behind the fetches, which have waited for the device
+                self.notes.raise_first()
+            return results
         except ProgramError as error:
             remark = shape_remark(feed, self.program)
             if not remark or str(error).startswith("feed "):
@@ -103,7 +107,8 @@ class Compiled:
                 metas[name] = feed_meta(block.vars[name], value)
             else:
                 notices.log().warning("feed: the program has no variable %r; it is passed over", name)
-        plan = make_plan(self.program, self.scope, metas, fetches, self.xp, self.clock, self.arena)
+        plan = make_plan(self.program, self.scope, metas, fetches, self.xp, self.clock, self.arena,
+                         self.notes)
         # Plans made before are bound to arrays of the scope that this one may have replaced: a persistable
         # variable can be as long as the batch.
         if _version(self.scope) != scope_version or len(self.plans) >= MOST_PLANS:

@@ -38,7 +38,7 @@ def fetched(value):
     if type(value) is np.ndarray:
         return value.copy().view(Fetched) if value.size == 1 else value.copy()
     if isinstance(value, arrays.Rows):
-        return arrays.to_host(value.to_dense())
+        return value.to_dense()
     if isinstance(value, list):
         return [fetched(getattr(one, "array", one)) for one in value]
     return fetched(arrays.to_host(value))

@@ -105,9 +105,9 @@ class Metas(dict):
 class Frame:
     """The names, metas and values of one plan (or one interpreted run)."""
 
-    def __init__(self, program, scope, xp, clock, arena, interpreted=False):
+    def __init__(self, program, scope, xp, clock, arena, notes=None, interpreted=False):
         self.program, self.scope, self.xp, self.clock, self.arena = program, scope, xp, clock, arena
-        self.interpreted, self.before_run = interpreted, []
+        self.interpreted, self.before_run, self.notes = interpreted, [], notes
         self.values = {}
         self.metas = Metas(program, self.values if interpreted else {})
         self.views, self.placed = set(), {}

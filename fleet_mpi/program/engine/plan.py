@@ -22,9 +22,9 @@ from fleet_mpi.program.graph.registry import NeedsValues
 class Plan:
     """A program bound to arrays for one feed signature and fetch list; see the module's text."""
 
-    def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
+    def __init__(self, program, scope, feeds, fetches, xp, clock, arena, notes):
         ops = fuse(fuse_training(live_ops(program, fetches), fetches), fetches)
-        frame = Frame(program, scope, xp, clock, arena)
+        frame = Frame(program, scope, xp, clock, arena, notes)
         frame.metas.update(feeds)
         defined = infer_all(ops, frame)
         lay_out(ops, feeds, fetches, frame)
@@ -72,9 +72,9 @@ class InterpretedPlan:
 
     before_run = ()
 
-    def __init__(self, program, scope, feeds, fetches, xp, clock, arena):
+    def __init__(self, program, scope, feeds, fetches, xp, clock, arena, notes):
         self.ops = fuse_training(live_ops(program, fetches), fetches)
-        self.make_frame = lambda: Frame(program, scope, xp, clock, arena, interpreted=True)
+        self.make_frame = lambda: Frame(program, scope, xp, clock, arena, notes, interpreted=True)
         self.metas, self.names, self.clock, self.xp = feeds, fetches, clock, xp
 
     def run(self, feed):
@@ -89,14 +89,14 @@ class InterpretedPlan:
         return [(fetched_value(frame, name), frame.metas[name].lod) for name in self.names]
 
 
-def make_plan(program, scope, feeds, fetches, xp, clock, arena):
+def make_plan(program, scope, feeds, fetches, xp, clock, arena, notes):
     """The plan for a program: bound once, or interpreted where shapes depend on values."""
     if not is_dynamic(live_ops(program, fetches)):
         try:
-            return (Plan if xp is np else DevicePlan)(program, scope, feeds, fetches, xp, clock, arena)
+            return (Plan if xp is np else DevicePlan)(program, scope, feeds, fetches, xp, clock, arena, notes)
         except NeedsValues:
             pass
-    return InterpretedPlan(program, scope, feeds, fetches, xp, clock, arena)
+    return InterpretedPlan(program, scope, feeds, fetches, xp, clock, arena, notes)
 
 
 def fetched_value(frame, name):

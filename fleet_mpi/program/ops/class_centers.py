@@ -1,8 +1,8 @@
 """Center loss: the distance of features from the center of their class, which follows them."""
 
 from fleet_mpi.kernels.reference import rows as row_kernels
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import op
-from fleet_mpi.program.ops.indexing import refuse_outside
 
 
 @op("center_loss", "X Label Centers CenterUpdateRate", "SampleCenterDiff Loss CentersOut",
@@ -25,9 +25,10 @@ class CenterLoss:
         x, labels, centers, out, xp = k["X"], k["Label"].reshape(-1), k["Centers"], k["CentersOut"], k.xp
         diff, loss, rate = k["SampleCenterDiff"], k["Loss"].reshape(-1), k["CenterUpdateRate"].reshape(-1)
         moves, count = k.attr("need_update"), centers.shape[0]
+        check = id_check(k, count, "the classes")
 
         def run():
-            refuse_outside(k, row_kernels.first_outside(labels, count), labels, count, "the classes")
+            check(labels)
             xp.subtract(x, centers[labels], diff)
             xp.sum(diff * diff, axis=1, out=loss)
             xp.multiply(loss, 0.5, loss)
@@ -35,7 +36,7 @@ class CenterLoss:
                 xp.copyto(out, centers)
             if moves:
                 total = xp.zeros(centers.shape, centers.dtype)
-                xp.add.at(total, labels, diff)
+                row_kernels.add_at(total, labels, diff)
                 seen = 1.0 + xp.bincount(labels, minlength=count)
                 xp.add(out, total * (rate / seen.astype(total.dtype)).reshape(-1, 1), out)
         return run

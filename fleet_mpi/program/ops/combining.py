@@ -3,6 +3,7 @@
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.kernels.reference.rows import add_at
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.variable_arguments import are_unknown, given_number, given_numbers
 
@@ -81,12 +82,19 @@ def joined(values):
                        xp.concatenate([value.values for value in values]), values[0].height)
 
 
+def whole(rows):
+    """All of the array of which these are some rows, the others being zero."""
+    dense = arrays.module_of(rows.values).zeros((rows.height, *rows.values.shape[1:]), rows.values.dtype)
+    add_at(dense, rows.ids, rows.values)
+    return dense
+
+
 def add_rows_to_dense(xp, values, out):
     """A sum of which some parts are rows."""
     def run():
         total = 0
         for value in values:
-            total = total + (value.to_dense() if isinstance(value, arrays.Rows) else value)
+            total = total + (whole(value) if isinstance(value, arrays.Rows) else value)
         xp.copyto(out, total)
     return run
 

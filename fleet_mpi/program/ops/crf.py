@@ -33,8 +33,8 @@ class LinearChainCrf:
         spans, emission, labels = Spans(k, "Emission", "Length"), as_rows(k["Emission"]), k["Label"].reshape(-1)
         kept = as_rows(k["Alpha"]), as_rows(k["EmissionExps"]), k["TransitionExps"]
         transition, cost = k["Transition"], k["LogLikelihood"].reshape(-1)
-        run, tags = kernels.crf_cost.pick(emission), emission.shape[1]
-        return lambda: (spans.find(), spans.check(labels, tags, "the tags"),
+        run, check = kernels.crf_cost.pick(emission), spans.check(labels, emission.shape[1], "the tags")
+        return lambda: (spans.find(), check(),
                         run(emission, transition, labels, spans.begins, spans.ends, *kept, cost))
 
     def grad(k):

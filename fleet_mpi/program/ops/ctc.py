@@ -35,8 +35,8 @@ class WarpCtc:
         if rows.count != spans.count:
             k.fail(f"expected labels for each of {rows.count} sequences of Logits, got {spans.count}")
         cost, dlogits, blank = k["Loss"].reshape(-1), k["WarpCTCGrad"].reshape(logits.shape), k.attr("blank")
-        run, classes = kernels.ctc_cost.pick(logits), logits.shape[1]
-        return lambda: (spans.find(), spans.check(labels, classes, "the classes"),
+        run, check = kernels.ctc_cost.pick(logits), spans.check(labels, logits.shape[1], "the classes")
+        return lambda: (spans.find(), check(),
                         run(logits, labels, rows.starts, rows.stride, rows.lengths(), spans.begins, spans.ends, blank,
                             cost, dlogits))
 

@@ -1,6 +1,7 @@
 """Deformable convolution: each position of the filter reads the image where an offset says, and by a mask's weight."""
 
 from fleet_mpi.kernels.reference.convolution import out_extent
+from fleet_mpi.kernels.reference.rows import add_at
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.sampling_grids import two_sides
 
@@ -118,7 +119,7 @@ def to_image(k, near, back):
     if dx is not None:
         dx.fill(0)
         for index, weight, _ in near:
-            k.xp.add.at(by_group(k, dx), index, weight[..., None] * back)
+            add_at(by_group(k, dx), index, weight[..., None] * back)
 
 
 def to_offsets(k, near, back):

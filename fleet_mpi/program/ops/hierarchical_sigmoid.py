@@ -3,9 +3,9 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import rows as row_kernels
+from fleet_mpi.program.engine.outside import ANY, id_check
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.class_rows import REMOTE, ROWS, infer_grads, input_grad_call, logits_call, weight_grad_call
-from fleet_mpi.program.ops.indexing import refuse_outside
 
 LARGEST = 40.0  # as in the original: decisions are cut at this logit
 
@@ -27,16 +27,11 @@ class Path:
     def call(self, height):
         """The call that fills both; an error for a label or node that does not exist."""
         fill = self._from_table() if self.is_given else self._from_labels()
-        find, slot = row_kernels.first_outside.pick(self.nodes), "PathTable" if self.is_given else "Label"
-        given, bound = self.k[slot], height if self.is_given else self.classes
-        checked, xp = given.reshape(-1), self.k.xp
-
-        def run():
-            bad = find(xp.maximum(checked, 0) if self.is_given else checked, bound)
-            if bad != row_kernels.ALL_INSIDE:
-                refuse_outside(self.k, bad, checked, bound, "the tree's nodes" if self.is_given else "the classes")
-            fill()
-        return run
+        if self.is_given:
+            given, check = self.k["PathTable"], id_check(self.k, height, "the tree's nodes", lowest=ANY)
+        else:
+            given, check = self.k["Label"], id_check(self.k, self.classes, "the classes")
+        return lambda: (check(given), fill())
 
     def _from_table(self):
         table, code, xp = self.k["PathTable"], self.k["PathCode"], self.k.xp
@@ -110,5 +105,5 @@ class HierarchicalSigmoid:
             calls.append(weight_grad_call(k, "W", dlogits, k["X"], nodes))
         if k.has("Bias@GRAD"):
             line = k["Bias@GRAD"].reshape(-1)
-            calls.append(lambda: (line.fill(0), xp.add.at(line, xp.maximum(nodes, 0), dlogits)))
+            calls.append(lambda: (line.fill(0), row_kernels.add_at(line, xp.maximum(nodes, 0), dlogits)))
         return lambda: [call() for call in calls]

@@ -1,9 +1,11 @@
 """Ops that pick elements by position: slices, gather and scatter, one_hot, where."""
 
+from functools import partial
+
 import numpy as np
 
-from fleet_mpi.arrays import to_host
 from fleet_mpi.kernels.reference import rows
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import Meta, op
 from fleet_mpi.program.graph.types import as_dtype
 from fleet_mpi.program.ops.manipulation import axis_of, product
@@ -82,34 +84,17 @@ op("slice", "Input", attrs=LIMIT_ATTRS, given=LIMITS)(Slice)
 op("strided_slice", "Input", attrs={**LIMIT_ATTRS, "strides": []}, given=f"{LIMITS} {STRIDES}")(Slice)
 
 
-def refuse_outside(k, position, ids, height, what):
-    """Turn the position that a row kernel returned into an error that names the op, the id and the table."""
-    if position != rows.ALL_INSIDE:
-        wrong = int(to_host(ids.reshape(-1)[position:position + 1])[0])
-        k.fail(f"id {wrong} at position {position} is outside {what} of {height} rows: expected 0 <= id < {height}")
-
-
 def gather_call(k, table, ids, out, what, padding_idx=rows.NO_PADDING):
     """The call that copies rows of a table by id."""
-    gather, height = rows.gather_rows.pick(table), table.shape[0]
-
-    def run():
-        bad = gather(table, ids, out, padding_idx)
-        if bad != rows.ALL_INSIDE:
-            refuse_outside(k, bad, ids, height, what)
-    return run
+    gather = partial(rows.gather_rows.pick(table), table, ids, out, padding_idx)
+    return id_check(k, table.shape[0], what).around(gather, ids)
 
 
 def scatter_call(k, table, ids, values, what, padding_idx=rows.NO_PADDING):
     """The call that clears a table and adds rows to it by id, in order."""
-    scatter, height = rows.scatter_add_rows.pick(table), table.shape[0]
-
-    def run():
-        table.fill(0)
-        bad = scatter(table, ids, values, padding_idx)
-        if bad != rows.ALL_INSIDE:
-            refuse_outside(k, bad, ids, height, what)
-    return run
+    scatter = partial(rows.scatter_add_rows.pick(table), table, ids, values, padding_idx)
+    add = id_check(k, table.shape[0], what).around(scatter, ids)
+    return lambda: (table.fill(0), add())
 
 
 @op("gather", "X Index", attrs={"axis": 0, "overwrite": True}, grad_reads="Index", given="Axis?")
@@ -132,7 +117,8 @@ class Gather:
         axis = gather_axis(k, x.ndim)
         if axis == 0:
             return gather_call(k, x, index, out, f"variable {k.name('X')!r}")
-        return lambda: xp.copyto(out, xp.take(x, index, axis=axis))
+        check = id_check(k, x.shape[axis], f"dimension {axis} of variable {k.name('X')!r}")
+        return lambda: (check(index), xp.copyto(out, xp.take(x, index, axis=axis)))
 
     def grad(k):
         """Each position's gradient is added to where it came from."""
@@ -140,8 +126,8 @@ class Gather:
         axis = gather_axis(k, dx.ndim)
         if axis == 0:
             return scatter_call(k, dx, index, dout, "the gradient")
-        where = (slice(None),) * axis + (index,)
-        return lambda: (dx.fill(0), xp.add.at(dx, where, dout))
+        into, given = xp.moveaxis(dx, axis, 0), xp.moveaxis(dout, axis, 0)
+        return lambda: (dx.fill(0), rows.add_at(into, index, given))
 
 
 def gather_axis(k, rank):
@@ -164,15 +150,17 @@ class GatherNd:
         """Rows of X folded to as many dimensions as Index names."""
         x, index = k["X"], k["Index"]
         line, table = folded(k, x, index)
+        fold = fold_call(k, x.shape, index, line)
         gather = gather_call(k, table, line, k["Out"].reshape(line.shape + table.shape[1:]), "X")
-        return lambda: (fold_index(k, x.shape, index, line), gather())
+        return lambda: (fold(), gather())
 
     def grad(k):
         """Each position's gradient is added to where it came from."""
         dx, index, dout = k["X@GRAD"], k["Index"], k["Out@GRAD"]
         line, table = folded(k, dx, index)
+        fold = fold_call(k, dx.shape, index, line)
         scatter = scatter_call(k, table, line, dout.reshape(line.shape + table.shape[1:]), "the gradient")
-        return lambda: (fold_index(k, dx.shape, index, line), scatter())
+        return lambda: (fold(), scatter())
 
 
 def folded(k, x, index):
@@ -182,15 +170,19 @@ def folded(k, x, index):
     return line, x.reshape((product(x.shape[:depth]),) + tuple(x.shape[depth:]))
 
 
-def fold_index(k, shape, index, line):
-    """Row numbers of the folded table; a position outside one dimension must not fall into the next row."""
-    columns = index.reshape(-1, index.shape[-1])
-    line.fill(0)
-    for j in range(index.shape[-1]):
-        column = columns[:, j]
-        refuse_outside(k, rows.first_outside(column, shape[j]), column, shape[j], f"dimension {j} of X")
-        k.xp.multiply(line, shape[j], line)
-        k.xp.add(line, column, line)
+def fold_call(k, shape, index, line):
+    """The call that fills ``line`` with row numbers of the folded table; a position outside one dimension must not fall
+    into the next row."""
+    columns, xp = index.reshape(-1, index.shape[-1]), k.xp
+    checks = [id_check(k, shape[j], f"dimension {j} of X") for j in range(index.shape[-1])]
+
+    def fold():
+        line.fill(0)
+        for j, check in enumerate(checks):
+            check(columns[:, j])
+            xp.multiply(line, shape[j], line)
+            xp.add(line, columns[:, j], line)
+    return fold
 
 
 @op("scatter", "X Ids Updates", attrs={"overwrite": True}, grad_reads="Ids Updates")
@@ -204,10 +196,11 @@ class Scatter:
         """Copy, then write the rows."""
         x, updates, out, xp = k["X"], k["Updates"], k["Out"], k.xp
         ids = k["Ids"].reshape(-1)
-        check = checked_ids(k, ids, x.shape[0])
+        check = id_check(k, x.shape[0], f"variable {k.name('X')!r}")
         if k.attr("overwrite"):
-            return lambda: (check(), xp.copyto(out, x), out.__setitem__(ids, updates))
-        return lambda: (check(), xp.copyto(out, x), out.__setitem__(ids, 0), xp.add.at(out, ids, updates))
+            return lambda: (check(ids), xp.copyto(out, x), out.__setitem__(ids, updates))
+        return lambda: (check(ids), xp.copyto(out, x), out.__setitem__(ids, 0),
+                        rows.add_at(out, ids, updates))
 
     def grad(k):
         """X's rows that were replaced get none; the updates get their rows'."""
@@ -218,12 +211,6 @@ class Scatter:
         if dupdates is not None:
             calls.append(gather_call(k, dout, ids, dupdates, "the gradient"))
         return lambda: [call() for call in calls]
-
-
-def checked_ids(k, ids, height):
-    """The call that refuses ids outside a table."""
-    first = rows.first_outside.pick(ids)
-    return lambda: refuse_outside(k, first(ids, height), ids, height, f"variable {k.name('X')!r}")
 
 
 ONE_HOT = {"depth": 1, "dtype": "float32", "allow_out_of_range": False}
@@ -249,8 +236,8 @@ class OneHot:
         numbers, table = xp.arange(depth, dtype=ids.dtype), out.reshape(-1, depth)
         if k.attr("allow_out_of_range"):
             return lambda: xp.equal(ids, numbers, out=table)
-        check = checked_ids(k, ids.reshape(-1), depth)
-        return lambda: (check(), xp.equal(ids, numbers, out=table))
+        check = id_check(k, depth, f"variable {k.name('X')!r}")
+        return lambda: (check(ids), xp.equal(ids, numbers, out=table))
 
 
 op("one_hot", "X", attrs=ONE_HOT, given="depth_tensor?")(OneHot)

@@ -1,8 +1,7 @@
 """The negative log likelihood of class numbers, from logarithms of probabilities."""
 
-from fleet_mpi.kernels.reference import rows
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import op
-from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.ops.manipulation import product
 
 
@@ -63,12 +62,12 @@ def class_weights(k, count, dtype):
     ignored, weight, xp = int(k.attr("ignore_index")), k["Weight"], k.xp
     label = k["Label"]
     label = label.reshape(label.shape[0], product(label.shape[1:]))
+    check = id_check(k, count, "the classes", spared=ignored)
 
     def run():
+        check(label)
         counted = label != ignored
         classes = xp.where(counted, label, 0)
-        flat = classes.reshape(-1)
-        refuse_outside(k, rows.first_outside(flat, count), flat, count, "the classes")
         kept = counted.astype(dtype)
         return classes[:, None], kept if weight is None else weight[classes] * kept
     return run

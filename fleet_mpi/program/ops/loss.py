@@ -1,8 +1,10 @@
 """Losses of probabilities, of single logits, and of differences, row by row or element by element."""
 
+from functools import partial
+
 from fleet_mpi.kernels.reference import loss as kernels
 from fleet_mpi.program.graph.registry import op
-from fleet_mpi.program.ops.softmax import infer_loss, refuse_label, same_shape
+from fleet_mpi.program.ops.softmax import infer_loss, label_check, same_shape
 
 _LEAST = 1e-37  # stands for a probability of zero in divisions: the smallest power of ten float32 holds well
 
@@ -50,13 +52,8 @@ class CrossEntropy2:
 
 
 def _labelled(k, x, labels, match, loss):
-    run, ignored = kernels.cross_entropy.pick(x), k.attr("ignore_index")
-
-    def run_and_check():
-        bad = run(x, labels, match, loss, ignored)
-        if bad >= 0:
-            refuse_label(k, labels, bad, x.shape[1])
-    return run_and_check
+    run = partial(kernels.cross_entropy.pick(x), x, labels, match, loss, k.attr("ignore_index"))
+    return label_check(k, x.shape[1]).around(run, labels)
 
 
 @op("cross_entropy", "X Label", "Y", attrs={"soft_label": False, "ignore_index": -100}, grad_reads="X Label",

@@ -1,9 +1,8 @@
 """Metrics that are part of a program: accuracy of the best classes, area under the ROC curve, overlap of classes."""
 
 from fleet_mpi.kernels.reference import metric as kernels
-from fleet_mpi.kernels.reference.rows import first_outside
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import op
-from fleet_mpi.program.ops.indexing import refuse_outside
 
 
 @op("accuracy", "Out? Indices Label", "Accuracy Correct Total")
@@ -95,10 +94,11 @@ class MeanIou:
         guesses, labels = k["Predictions"].reshape(-1), k["Labels"].reshape(-1)
         classes, xp = k.attr("num_classes"), k.xp
         out, wrong, correct = k["OutMeanIou"], k["OutWrong"], k["OutCorrect"]
+        checks = id_check(k, classes, "the predicted classes"), id_check(k, classes, "the classes")
 
         def run():
-            for line, what in ((guesses, "the predicted classes"), (labels, "the classes")):
-                refuse_outside(k, first_outside(line, classes), line, classes, what)
+            for check, line in zip(checks, (guesses, labels)):
+                check(line)
             hit = guesses == labels
             right = xp.bincount(labels[hit], minlength=classes)
             missed = xp.bincount(labels[~hit], minlength=classes) + xp.bincount(guesses[~hit], minlength=classes)

@@ -3,10 +3,10 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import rows as row_kernels
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.class_rows import REMOTE, ROWS, infer_grads, input_grad_call, logits_call, weight_grad_call
 from fleet_mpi.program.ops.class_sampling import PROBABILITIES, sampler_of
-from fleet_mpi.program.ops.indexing import refuse_outside
 
 ATTRS = {"num_total_classes": 2, "num_neg_samples": 10, "sampler": 0, "seed": 0, "custom_neg_classes": [], **REMOTE}
 
@@ -84,14 +84,14 @@ class Nce:
 
 
 def _with_gradients(k, first, dlogits, ids):
-    calls, xp, dbias = [first], k.xp, k["Bias@GRAD"]
+    calls, dbias = [first], k["Bias@GRAD"]
     if k.has("Input@GRAD"):
         calls.append(input_grad_call(k, "Weight", dlogits, ids, k["Input@GRAD"]))
     if k.has("Weight@GRAD"):
         calls.append(weight_grad_call(k, "Weight", dlogits, k["Input"], ids))
     if dbias is not None:
         line = dbias.reshape(-1)
-        calls.append(lambda: (line.fill(0), xp.add.at(line, ids, dlogits)))
+        calls.append(lambda: (line.fill(0), row_kernels.add_at(line, ids, dlogits)))
     return lambda: [call() for call in calls]
 
 
@@ -103,12 +103,10 @@ def _samples_call(k, ids, true):
     if given:
         drawn[...] = xp.asarray(np.array([given], np.int64))
         draw = None
-    find, height = row_kernels.first_outside.pick(ids), k.attr("num_total_classes")
+    check = id_check(k, k.attr("num_total_classes"), "the classes")
 
     def run():
-        bad = find(labels, height)
-        if bad != row_kernels.ALL_INSIDE:
-            refuse_outside(k, bad, labels, height, "the classes")
+        check(labels)
         if draw is not None:
             draw()
         ids[:, :true] = labels

@@ -1,18 +1,20 @@
 """Ops that add to places, select by a mask, find distinct elements, draw classes, and mark the most alike places."""
 
+from functools import partial
+
 import numpy as np
 
-from fleet_mpi.arrays import Rows, to_host
+from fleet_mpi.arrays import Rows
 from fleet_mpi.kernels.reference import random, rows
+from fleet_mpi.program.engine.outside import Check, id_check
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.drawing import drawn
 from fleet_mpi.program.ops.indexing import (
     Unique,
-    fold_index,
+    fold_call,
     folded,
     gather_call,
     put_found,
-    refuse_outside,
     scatter_call,
 )
 from fleet_mpi.program.ops.manipulation import axis_of, product
@@ -35,13 +37,10 @@ class ScatterNdAdd:
         """Copy, then add rows of X folded to as many dimensions as Index names."""
         x, out, index, xp = k["X"], k["Out"], k["Index"], k.xp
         line, table = folded(k, out, index)
-        values, add = k["Updates"].reshape(line.shape + table.shape[1:]), rows.scatter_add_rows.pick(table)
-
-        def run():
-            fold_index(k, x.shape, index, line)
-            xp.copyto(out, x)
-            refuse_outside(k, add(table, line, values, rows.NO_PADDING), line, table.shape[0], "X")
-        return run
+        fold, values = fold_call(k, x.shape, index, line), k["Updates"].reshape(line.shape + table.shape[1:])
+        scatter = partial(rows.scatter_add_rows.pick(table), table, line, values, rows.NO_PADDING)
+        add = id_check(k, table.shape[0], "X").around(scatter, line)
+        return lambda: (fold(), xp.copyto(out, x), add())
 
     def grad(k):
         """X gets all of it, each update its position's."""
@@ -49,8 +48,9 @@ class ScatterNdAdd:
         calls = [] if dx is None else [lambda: xp.copyto(dx, dout)]
         if dupdates is not None:
             line, table = folded(k, dout, index)
+            fold = fold_call(k, dout.shape, index, line)
             gather = gather_call(k, table, line, dupdates.reshape(line.shape + table.shape[1:]), "the gradient")
-            calls.append(lambda: (fold_index(k, dout.shape, index, line), gather()))
+            calls.append(lambda: (fold(), gather()))
         return lambda: [call() for call in calls]
 
 
@@ -83,14 +83,9 @@ def element_numbers(k, shape):
     line, given = k.scratch((product(index.shape),), np.int64), index.reshape(-1)
     starts = xp.arange(shape[0], dtype="int64").reshape(-1, 1) * width
     numbers = line.reshape(index.shape)
-
-    def fill():
-        position = rows.first_outside(given, width)
-        if position != rows.ALL_INSIDE:
-            k.fail(f"Index has {int(to_host(given[position:position + 1])[0])} at position {position}: expected "
-                   f"numbers of X's columns, 0 to {width - 1}")
-        xp.add(index, starts, out=numbers)
-    return line, fill
+    check = Check(k, width, lambda wrong, position: (
+        f"Index has {wrong} at position {position}: expected numbers of X's columns, 0 to {width - 1}"))
+    return line, lambda: (check(given), xp.add(index, starts, out=numbers))
 
 
 @op("masked_select", "X Mask", "Y", grad_reads="Mask", dynamic=True)

@@ -1,9 +1,9 @@
 """Ops that move channels, pixels, time steps and parts of variables to other places."""
 
-from fleet_mpi.kernels.reference import random, rows
+from fleet_mpi.kernels.reference import random
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.drawing import drawn
-from fleet_mpi.program.ops.indexing import refuse_outside
 from fleet_mpi.program.ops.manipulation import axis_of, product
 from fleet_mpi.program.ops.variable_arguments import given_numbers
 
@@ -188,10 +188,10 @@ class Multiplex:
     def run(k):
         """A masked copy from each input."""
         out, xp, ids, values = k["Out"], k.xp, k["Ids"].reshape(-1), k.all("X")
-        first, mask = rows.first_outside.pick(ids), row_mask(k, out)
+        check, mask = id_check(k, len(values), "the list of inputs"), row_mask(k, out)
 
         def run():
-            refuse_outside(k, first(ids, len(values)), ids, len(values), "the list of inputs")
+            check(ids)
             for number, value in enumerate(values):
                 xp.copyto(out, value, where=mask(ids, number))
         return run

@@ -3,6 +3,8 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import random
+from fleet_mpi.kernels.reference.rows import add_at
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.engine.randomness import op_stream
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.class_sampling import LogUniform
@@ -39,10 +41,11 @@ class SampleLogits:
         out, places, xp = k["SampledLogits"], k["SampledLabels"], k.xp
         choose, true = (_copied if k.attr("use_customized_samples") else _drawn)(k), labels.shape[1]
         own = xp.arange(true, dtype="int64").reshape(1, true)
-        removes = k.attr("remove_accidental_hits")
+        removes, check = k.attr("remove_accidental_hits"), id_check(k, logits.shape[1], "the classes")
 
         def run():
             choose()
+            check(samples)
             xp.copyto(places, own)
             made = xp.take_along_axis(logits, samples, axis=1)
             if removes:
@@ -55,7 +58,7 @@ class SampleLogits:
         """Back to where they came from."""
         dout, samples, dlogits, xp = k["SampledLogits@GRAD"], k["Samples"], k["Logits@GRAD"], k.xp
         rows = xp.arange(samples.shape[0], dtype="int64").reshape(-1, 1)
-        return lambda: (dlogits.fill(0), xp.add.at(dlogits, (rows, samples), dout))
+        return lambda: (dlogits.fill(0), add_at(dlogits, (rows, samples), dout))
 
 
 def _copied(k):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fleet_mpi.kernels.reference.rows import add_at
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.variable_arguments import given_numbers
 
@@ -77,7 +78,7 @@ class GridSampler:
             if dx is not None:
                 dx.fill(0)
                 for corner in found:
-                    xp.add.at(dx.transpose(0, 2, 3, 1), corner.place, corner.weight[..., None] * dout)
+                    add_at(dx.transpose(0, 2, 3, 1), corner.place, corner.weight[..., None] * dout)
             if dgrid is not None:
                 dgrid.fill(0)
                 for corner in found:

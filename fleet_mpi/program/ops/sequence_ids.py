@@ -3,7 +3,9 @@
 import numpy as np
 
 from fleet_mpi.kernels.reference import sequence as kernels
+from fleet_mpi.kernels.reference.rows import add_at
 from fleet_mpi.program.engine import lod_rows
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.sequence import forward_level, last_level, matrix, take_by
 
@@ -69,7 +71,8 @@ class SequenceScatter:
         x, out, xp = k["X"], k["Out"], k.xp
         ids, updates = k["Ids"].reshape(-1), k["Updates"].reshape(-1)
         flat, starts = out.reshape(-1), _row_starts(last_level(k, "Ids"), x.shape[1], xp)
-        return lambda: (xp.copyto(out, x), xp.add.at(flat, starts + ids, updates))
+        check = id_check(k, x.shape[1], f"a row of variable {k.name('X')!r}")
+        return lambda: (check(ids), xp.copyto(out, x), add_at(flat, starts + ids, updates))
 
     def grad(k):
         """X's is the output's; an update's is that of the place it was added to."""

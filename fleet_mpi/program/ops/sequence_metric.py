@@ -69,11 +69,13 @@ class ChunkEval:
         tags, highest = xp.asarray(np.array(scheme, np.int64)), types * max(sum(tag >= 0 for tag in scheme), 1)
         excluded = xp.asarray(np.isin(np.arange(types), k.attr("excluded_chunk_types")))
         counts, run = k.keep((3,), np.int64), kernels.count_chunks.pick(inferred)
+        checks = [spans.check(line, highest + 1, what)
+                  for line, what in ((inferred, "the inferred chunk labels"), (labels, "the chunk labels"))]
 
         def find():
             spans.find()
-            for line, what in ((inferred, "the inferred chunk labels"), (labels, "the chunk labels")):
-                spans.check(line, highest + 1, what)
+            for check in checks:
+                check()
             run(inferred, labels, spans.begins, spans.ends, types, tags, excluded, counts)
             _scores(k, counts)
         return find

@@ -4,7 +4,7 @@ import numpy as np
 
 from fleet_mpi.kernels.reference import rows as row_kernels
 from fleet_mpi.program.engine import lod_rows
-from fleet_mpi.program.ops.indexing import refuse_outside
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.ops.sequence import forward_meta, last_level
 
 
@@ -37,15 +37,12 @@ class Spans:
             self.k.xp.add(self.begins, self.lengths, out=self.ends)
 
     def check(self, ids, height, what):
-        """An error for an id, of a row within some sequence, that is not in [0, height)."""
-        inside, xp = ids, self.k.xp
-        if self.is_padded:
-            position = xp.arange(self.longest, dtype="int64").reshape(1, -1)
-            is_inside = position < self.lengths.reshape(-1, 1)
-            inside = xp.where(is_inside, ids.reshape(self.count, self.longest), 0).reshape(-1)
-        bad = row_kernels.first_outside(inside, height)
-        if bad != row_kernels.ALL_INSIDE:
-            refuse_outside(self.k, bad, ids, height, what)
+        """The call that is an error for an id, of a row within some sequence, that is not in [0, height)."""
+        check, xp = id_check(self.k, height, what), self.k.xp
+        if not self.is_padded:
+            return lambda: check(ids)
+        position, table = xp.arange(self.longest, dtype="int64").reshape(1, -1), ids.reshape(self.count, self.longest)
+        return lambda: check(xp.where(position < self.lengths.reshape(-1, 1), table, 0))
 
 
 def span_count(k, slot, lengths):

@@ -1,6 +1,9 @@
 """Softmax over one dimension, its logarithm, and the cross entropy of logits."""
 
+from functools import partial
+
 from fleet_mpi.kernels.reference import softmax as kernels
+from fleet_mpi.program.engine.outside import Check
 from fleet_mpi.program.graph.registry import op
 
 
@@ -59,10 +62,12 @@ def infer_loss(k, slot, out, axis):
     k.set(out, reduced, k.dtype(slot))
 
 
-def refuse_label(k, labels, position, classes):
-    """Raise for the label at this position, which names no class."""
-    k.fail(f"label {int(labels.reshape(-1)[position])} at position {position} names no class: expected "
-           f"0 .. {classes - 1} or ignore_index {k.attr('ignore_index')}")
+def label_check(k, classes):
+    """The Check of labels, each of which names a class or is ``ignore_index``."""
+    ignored = k.attr("ignore_index")
+    return Check(k, classes, lambda wrong, position: (
+        f"label {wrong} at position {position} names no class: expected 0 .. {classes - 1} or ignore_index {ignored}"),
+        spared=ignored)
 
 
 @op("softmax", "X", attrs={"axis": -1}, grad_reads="Out", inplace={"Out": "X"},
@@ -134,13 +139,8 @@ class SoftmaxWithCrossEntropy:
             run = kernels.soft_cross_entropy.pick(logits)
             return lambda: run(logits, targets, out, loss)
         labels, ignored = by_row(k["Label"], shape, axis), k.attr("ignore_index")
-        run, classes = kernels.softmax_cross_entropy.pick(logits), shape[axis]
-
-        def run_and_check():
-            bad = run(logits, labels, out, loss, ignored)
-            if bad >= 0:
-                refuse_label(k, labels, bad, classes)
-        return run_and_check
+        run = partial(kernels.softmax_cross_entropy.pick(logits), logits, labels, out, loss, ignored)
+        return label_check(k, shape[axis]).around(run, labels)
 
     def grad(k):
         """(softmax - label) times the loss's gradient, and softmax's own where its output is used too."""
