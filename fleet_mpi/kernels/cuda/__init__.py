@@ -3,5 +3,5 @@
     compiling   what all sources begin with, and how they are compiled and launched
     update      SGD, momentum and Adam
     rank_sums   sums over ranks
-    unscaling   the check of loss scaling
+    unscaling   loss scaling
 """

@@ -4,7 +4,7 @@
     convolution, pooling, normalization
     sequence, row_conv, crf, ctc
     rows, slots, row_products, row_squares
-    update, summing, shared_sums
+    update, unscaling, summing, shared_sums
     metric, sequence_metric
 
 What they are made of:

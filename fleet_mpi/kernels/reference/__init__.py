@@ -30,7 +30,7 @@ Tables:
 Updates and sums:
 
     update              the optimizers
-    unscaling           the check of loss scaling
+    unscaling           loss scaling
     summing             sums of everything, of rows, of channels
     rank_sums           sums over ranks in rank order
     shared_sums         sums over rows in shared memory

@@ -1,7 +1,9 @@
-"""What loss scaling asks of every gradient: is it finite, and what is it without the scale."""
+"""Loss scaling: gradients checked and unscaled, zeroed after a bad step, and the scale of the next step."""
 
 from fleet_mpi.arrays import module_of
 from fleet_mpi.kernels import kernel
+
+LARGEST = 3.4e38  # a float32 above this is infinite: the scale does not grow beyond it
 
 
 @kernel
@@ -10,3 +12,28 @@ def unscale(x, inverse, found, out):
     xp = module_of(x)
     found[...] |= ~xp.isfinite(x).all()
     xp.multiply(x, inverse.astype(x.dtype), out=out)
+
+
+@kernel
+def zero_if(x, found, out):
+    """out = 0 where found[0] is true, else x."""
+    xp = module_of(x)
+    if out is not x:
+        xp.copyto(out, x)
+    xp.copyto(out, 0, where=found)
+
+
+@kernel
+def next_scale(found, scale, good, bad, new_scale, new_good, new_bad, grow_every, shrink_every, growth, shrinkage):
+    """Count a good or bad step; after enough in a row the scale grows, or shrinks but not below 1, and counts restart.
+
+    All arrays are [1]; the products are made in float64, then rounded to the scale's type.
+    """
+    xp = module_of(found)
+    good_now, bad_now = xp.where(found, 0, good + 1), xp.where(found, bad + 1, 0)
+    grows, shrinks = good_now == grow_every, bad_now == shrink_every
+    wide = scale.astype("float64")
+    grown = xp.where(wide * growth < LARGEST, wide * growth, wide)
+    new_scale[...] = xp.where(shrinks, xp.maximum(wide * shrinkage, 1.0), xp.where(grows, grown, wide))
+    new_good[...] = xp.where(grows, 0, good_now)
+    new_bad[...] = xp.where(shrinks, 0, bad_now)

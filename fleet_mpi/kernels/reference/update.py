@@ -180,6 +180,34 @@ def dgc_select(grad, u, v, count, mu, nesterov, out):
     v[...] = xp.where(chosen, xp.zeros_like(v), v)
 
 
+def unless(skip, changed, run):
+    """Call ``run``, then put the arrays it changed back where ``skip`` ([1], bool) is true, without reading it."""
+    xp, before = module_of(skip), [array.copy() for array in changed]
+    run()
+    for array, old in zip(changed, before, strict=True):
+        xp.copyto(array, old, where=skip)
+
+
+@kernel
+def sgd_unless(param, grad, rate, skip):
+    """sgd, or nothing where skip[0] is true."""
+    unless(skip, [param], lambda: sgd.reference(param, grad, rate))
+
+
+@kernel
+def momentum_unless(param, grad, velocity, rate, mu, nesterov, l2, rescale, skip):
+    """momentum, or nothing where skip[0] is true."""
+    unless(skip, [param, velocity],
+           lambda: momentum.reference(param, grad, velocity, rate, mu, nesterov, l2, rescale))
+
+
+@kernel
+def adam_unless(param, grad, moment1, moment2, beta1_pow, beta2_pow, rate, beta1, beta2, epsilon, coeff, skip):
+    """adam, or nothing where skip[0] is true."""
+    changed = [param, moment1, moment2, beta1_pow, beta2_pow]
+    unless(skip, changed, lambda: adam.reference(param, grad, *changed[1:], rate, beta1, beta2, epsilon, coeff))
+
+
 @kernel
 def sgd_rows(param, ids, grad, rate):
     """sgd on the rows ``ids``."""

@@ -1,9 +1,11 @@
-"""Mixed precision: the scaling of the loss, and the skipping of steps whose gradients are not finite.
+"""Mixed precision: float16 where the lists allow it, a scaled loss, and no update where gradients are not finite.
 
-On a CPU all arithmetic stays float32, so the lists of ops to cast are taken and without effect; scale,
-counters and skipping are those that a run with float16 would have.
+On a device the ops that ``amp_lists`` marks are computed in float16, with float32 parameters. On a CPU, where float16
+is slow, all arithmetic stays float32; scale, counters and skipping are the same. bfloat16 is not built: numpy, which
+holds what is fed, fetched and saved, has no such type.
 """
 
+from fleet_mpi.program.build.amp_lists import AutoMixedPrecisionLists, mark
 from fleet_mpi.program.graph import unique_name
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.program.graph.unique_name import name_scope
@@ -11,16 +13,8 @@ from fleet_mpi.program.optimizers.base import persistable, programs_of
 from fleet_mpi.program.optimizers.wrappers import Wrapper
 
 
-class AutoMixedPrecisionLists:
-    """Which ops run in float16, which never, and which variables keep their ops from it."""
-
-    def __init__(self, custom_white_list=None, custom_black_list=None, custom_black_varnames=None):
-        self.white_list, self.black_list = set(custom_white_list or ()), set(custom_black_list or ())
-        self.black_varnames = set(custom_black_varnames or ())
-
-
 class OptimizerWithMixedPrecision(Wrapper):
-    """An optimizer whose loss is scaled; made by ``decorate``."""
+    """An optimizer whose loss is scaled and whose network is computed in mixed precision; made by ``decorate``."""
 
     def __init__(self, optimizer, amp_lists, init_loss_scaling, use_dynamic_loss_scaling, **scaling):
         super().__init__(optimizer)
@@ -41,9 +35,10 @@ class OptimizerWithMixedPrecision(Wrapper):
         """Nothing: parameters stay float32."""
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """Scale the loss and add its backward ops; returns [(parameter, scaled gradient)]."""
+        """Mark the forward ops, scale the loss, add the backward ops; returns [(parameter, scaled gradient)]."""
         with programs_of(loss, startup_program):
             block = default_main_program().current_block()
+            mark(loss.block.program.global_block(), self._amp_lists)
             self._loss_scaling = persistable(unique_name.generate("loss_scaling"), [1], loss.dtype,
                                              self._init_loss_scaling)
             self._scaled_loss = block.create_var(name=unique_name.generate("scaled_loss"), shape=loss.shape,
@@ -82,7 +77,7 @@ class OptimizerWithMixedPrecision(Wrapper):
 
 def decorate(optimizer, amp_lists=None, init_loss_scaling=2 ** 15, incr_every_n_steps=1000, decr_every_n_nan_or_inf=2,
              incr_ratio=2.0, decr_ratio=0.8, use_dynamic_loss_scaling=True, use_pure_fp16=False, use_fp16_guard=None):
-    """The optimizer with a scaled loss. The last two are taken for scripts of 2.x and without effect on a CPU."""
+    """The optimizer in mixed precision. The last two are taken for scripts of 2.x and without effect."""
     return OptimizerWithMixedPrecision(
         optimizer, amp_lists, init_loss_scaling, use_dynamic_loss_scaling, incr_every_n_steps=incr_every_n_steps,
         decr_every_n_nan_or_inf=decr_every_n_nan_or_inf, incr_ratio=incr_ratio, decr_ratio=decr_ratio)

@@ -15,6 +15,7 @@ from fleet_mpi.program.engine.frame import Frame
 from fleet_mpi.program.engine.fusion import fuse, fuse_training
 from fleet_mpi.program.engine.layout import lay_out
 from fleet_mpi.program.engine.liveness import is_dynamic, live_ops
+from fleet_mpi.program.engine.precision import with_casts
 from fleet_mpi.program.graph import registry
 from fleet_mpi.program.graph.registry import NeedsValues
 
@@ -23,7 +24,7 @@ class Plan:
     """A program bound to arrays for one feed signature and fetch list; see the module's text."""
 
     def __init__(self, program, scope, feeds, fetches, xp, clock, arena, notes):
-        ops = fuse(fuse_training(live_ops(program, fetches), fetches), fetches)
+        ops = fuse(fuse_training(ops_for(program, fetches, xp), fetches), fetches)
         frame = Frame(program, scope, xp, clock, arena, notes)
         frame.metas.update(feeds)
         defined = infer_all(ops, frame)
@@ -73,7 +74,7 @@ class InterpretedPlan:
     before_run = ()
 
     def __init__(self, program, scope, feeds, fetches, xp, clock, arena, notes):
-        self.ops = fuse_training(live_ops(program, fetches), fetches)
+        self.ops = fuse_training(ops_for(program, fetches, xp), fetches)
         self.make_frame = lambda: Frame(program, scope, xp, clock, arena, notes, interpreted=True)
         self.metas, self.names, self.clock, self.xp = feeds, fetches, clock, xp
 
@@ -97,6 +98,12 @@ def make_plan(program, scope, feeds, fetches, xp, clock, arena, notes):
         except NeedsValues:
             pass
     return InterpretedPlan(program, scope, feeds, fetches, xp, clock, arena, notes)
+
+
+def ops_for(program, fetches, xp):
+    """The live ops; on a device with the casts of mixed precision, which a host would only lose time with."""
+    ops = live_ops(program, fetches)
+    return ops if xp is np else with_casts(ops)
 
 
 def fetched_value(frame, name):

@@ -30,6 +30,8 @@ from fleet_mpi.program.graph.variable import Variable
 GRAD = "@GRAD"
 # Attribute of a gradient op: the forward op's variables by slot, known for their shapes.
 FORWARD = "forward_vars"
+# The same where a plan computes in mixed precision: the element type of each output slot's gradients.
+GRAD_DTYPES = "grad_dtypes"
 _OPS = {}
 # Where ops are: families that say which ops they have, and modules that meet other ranks, or files.
 _FAMILIES = "fleet_mpi.program.ops"
@@ -84,7 +86,8 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", given="", **tr
     not; ``by_rows`` = "W", an input that may be a DistantTable; ``effect``, runs even if nobody reads it;
     ``dynamic``, output shapes depend on values, so the block is interpreted op by op; ``constant``, the
     output depends on attributes alone; ``by_executor``, only shown: the executor itself does it; ``enter``,
-    called with a Call before the op's body is inferred: it defines what the op itself puts into the body.
+    called with a Call before the op's body is inferred: it defines what the op itself puts into the body;
+    ``half_slots`` = "X Y", with mixed precision only these may be float16.
     """
     names = " ".join(parse_slots(given))
     traits["no_grad"] = f"{traits.get('no_grad', '')} {names}"
@@ -154,11 +157,12 @@ def _grad_definition(forward):
 
 def infer_like_forward(k):
     """A gradient has the shape, element type and LoD of the variable it is the gradient of."""
+    given = k.attrs.get(GRAD_DTYPES, {})
     for slot, names in k.op.outputs.items():
         for index, name in enumerate(names):
             if name:
                 meta = k.meta_of(k.attrs[FORWARD][slot.removesuffix(GRAD)][index])
-                k.set(slot, meta.shape, meta.dtype, meta.lod, index)
+                k.set(slot, meta.shape, given.get(slot, meta.dtype), meta.lod, index)
 
 
 def grad_name(name):

@@ -52,7 +52,10 @@ def refuse_outer(k, out):
 
     Only feeds that lack a dimension lead here, and training on the result would be wrong in silence.
     """
-    built = [k.op.block._var_recursive(k.name(slot)).shape for slot in ("X", "Y")]
+    vars = [k.op.block.find_var(k.name(slot)) for slot in ("X", "Y")]
+    if None in vars:  # a cast that only the plan has
+        return
+    built = [var.shape for var in vars]
     larger = math.prod(out) > max(math.prod(k.shape("X")), math.prod(k.shape("Y")))
     if larger and len(built[0]) == len(built[1]):
         k.fail(f"X {list(k.shape('X'))} and Y {list(k.shape('Y'))} would make {list(out)}, but the program was built "

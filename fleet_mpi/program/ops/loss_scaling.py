@@ -1,7 +1,7 @@
 """Ops of loss scaling: are all gradients finite, and by how much shall the next loss be scaled."""
 
 from fleet_mpi import arrays
-from fleet_mpi.kernels.reference.unscaling import unscale
+from fleet_mpi.kernels.reference.unscaling import next_scale, unscale, zero_if
 from fleet_mpi.program.graph.registry import op
 
 
@@ -65,35 +65,15 @@ class UpdateLossScaling:
             k.set(target, k.shape(source), k.dtype(source), lod=())
 
     def run(k):
-        """The counters are read on the host: on a device this waits for the step."""
-        pairs, xp, found = numbers(k), k.xp, k["FoundInfinite"]
+        """Nothing is read on the host, unless the arrays lie there."""
+        pairs, found = numbers(k), k["FoundInfinite"]
         before = [k[slot] for slot in ("PrevLossScaling", "InGoodSteps", "InBadSteps")]
         after = [k[slot] for slot in ("LossScaling", "OutGoodSteps", "OutBadSteps")]
-        attrs = dict(k.attrs)
+        settings = [k.attr(name) for name in ("incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio",
+                                              "decr_ratio")]
 
         def run():
-            is_bad = bool(arrays.to_host(found)[0])
-            scale, good, bad = (arrays.to_host(one)[0].item() for one in before)
-            for target, value in zip(after, next_scaling(is_bad, scale, good, bad, attrs)):
-                target.fill(value)
+            next_scale(found, *before, *after, *settings)
             for x, out in pairs:
-                if is_bad:
-                    out.fill(0)
-                elif out is not x:
-                    xp.copyto(out, x)
+                zero_if(x, found, out)
         return run
-
-
-def next_scaling(is_bad, scale, good, bad, attrs):
-    """(scale, good steps, bad steps) after a step."""
-    if is_bad:
-        good, bad = 0, bad + 1
-        if bad == attrs["decr_every_n_nan_or_inf"]:
-            scale, bad = max(1.0, scale * attrs["decr_ratio"]), 0
-        return scale, good, bad
-    good, bad = good + 1, 0
-    if good == attrs["incr_every_n_steps"]:
-        grown = scale * attrs["incr_ratio"]
-        # A float32 above this is infinite: the scale stays.
-        scale, good = (grown if grown < 3.4e38 else scale), 0
-    return scale, good, bad

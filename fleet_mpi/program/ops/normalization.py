@@ -2,6 +2,7 @@
 
 from fleet_mpi.kernels.reference import normalization as kernels
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.widening import in_float32
 
 ATTRS = {"momentum": 0.9, "epsilon": 1e-5, "is_test": False, "use_global_stats": False, "trainable_statistics": False,
          "data_layout": "NCHW"}
@@ -73,14 +74,14 @@ def run_batch_norm_gradients(k, out=None):
                                        statistics_are_given(k), channel_axis(k))
 
 
-@op("batch_norm", INPUTS, OUTPUTS, attrs=ATTRS, grad_reads="X Scale SavedMean SavedVariance")
+@op("batch_norm", INPUTS, OUTPUTS, attrs=ATTRS, grad_reads="X Scale SavedMean SavedVariance", half_slots="X Y")
 class BatchNorm:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias for each channel; the running statistics follow.
 
     MeanOut and VarianceOut are the variables of Mean and Variance again.
     """
 
-    infer, run, grad = infer_batch_norm, run_batch_norm, run_batch_norm_gradients
+    infer, run, grad = infer_batch_norm, in_float32(run_batch_norm), in_float32(run_batch_norm_gradients)
 
 
 @op("fused_batch_norm_act", INPUTS, OUTPUTS, attrs={**ATTRS, "act_type": "relu"},
@@ -90,9 +91,11 @@ class FusedBatchNormAct:
 
     infer = infer_batch_norm
 
+    @in_float32
     def run(k):
         return run_batch_norm(k, relu=True)
 
+    @in_float32
     def grad(k):
         """The kernel, which masks by the output."""
         return run_batch_norm_gradients(k, k["Y"])
@@ -108,7 +111,7 @@ def rows_before(k, slot="X"):
 
 
 @op("layer_norm", "X Scale? Bias?", "Y Mean Variance", attrs={"begin_norm_axis": 1, "epsilon": 1e-5},
-    grad_reads="X Scale Mean Variance")
+    grad_reads="X Scale Mean Variance", half_slots="X Y")
 class LayerNorm:
     """Every row (all dimensions from ``begin_norm_axis`` on) brought to mean 0 and variance 1, then scaled.
 
@@ -122,13 +125,16 @@ class LayerNorm:
             if k.has(slot) and -1 not in k.shape("X")[k.attr("begin_norm_axis"):] and k.meta(slot).size != columns:
                 k.fail(f"expected {slot} of {columns} numbers for X {list(k.shape('X'))}, got {list(k.shape(slot))}")
         k.set("Y", k.shape("X"))
-        k.set("Mean", [rows], lod=())
-        k.set("Variance", [rows], lod=())
+        dtype = "float32" if k.dtype("X") == "float16" else k.dtype("X")
+        k.set("Mean", [rows], dtype, lod=())
+        k.set("Variance", [rows], dtype, lod=())
 
+    @in_float32
     def run(k):
         return kernels.layer_norm_forward(k["X"], k["Scale"], k["Bias"], k["Y"], k["Mean"], k["Variance"],
                                           k.attr("epsilon"), k.attr("begin_norm_axis"))
 
+    @in_float32
     def grad(k):
         x, dx = k["X"], k["X@GRAD"]
         dx = k.scratch(x.shape, x.dtype) if dx is None else dx

@@ -84,11 +84,23 @@ def bind_update(k, rule, slots):
               for slot in slots)]
     copies = [(array, k[slot]) for slot, array in held if k.name(slot) != k.name(out_slot(slot))]
     run = bound_rule(k, rule, [array for _, array in held])
+    if k.has("SkipUpdate"):
+        run = bound_unless(k, rule, [array for _, array in held], run)
     if copies:
         run = after_copies(k.xp, copies, run)
-    if k.has("SkipUpdate"):
-        run = unless(k["SkipUpdate"], run)
     return run
+
+
+def bound_unless(k, rule, held, run):
+    """The update that is skipped where the flag is true; on a device nobody waits for the flag.
+
+    Row gradients, and settings that are variables, are waited for anyway: then the flag is read too.
+    """
+    flag, grad, (param, *states) = k["SkipUpdate"], k["Grad"], held
+    waits = isinstance(grad, arrays.Rows) or any(k.has(tensor_slot(name)) for name in variable_settings(rule))
+    if arrays.is_host(flag) or waits:
+        return unless(flag, run)
+    return rule.bind(param, grad, k["LearningRate"], states, flag, **settings_of(k, rule))
 
 
 def bound_rule(k, rule, held):

@@ -11,6 +11,7 @@ from fleet_mpi.program.ops.convolution import (
     numbers,
     padding_pairs,
 )
+from fleet_mpi.program.ops.widening import in_float32
 
 ATTRS = {"pooling_type": "max", "ksize": [1, 1], "strides": [1, 1], "paddings": [0, 0], "global_pooling": False,
          "ceil_mode": False, "exclusive": True, "adaptive": False, "padding_algorithm": "EXPLICIT",
@@ -58,6 +59,7 @@ class Pool:
         k.set("Out", layout_of(data[:2] + sizes, last), lod=k.lod("X"))
         k.set("Mask", data[:2] + sizes, "int32", lod=())
 
+    @in_float32
     def run(k):
         """One kernel, between transpositions where the channel is last."""
         last = is_channel_last(k)
@@ -71,6 +73,7 @@ class Pool:
         mask = k["Mask"] if k.has("Mask") else k.scratch(out.shape, "int32")
         return chain(fill, kernels.max_pool_forward(x, out, mask, windows), empty)
 
+    @in_float32
     def grad(k):
         """Each window's gradient goes to its maximum, or is shared by all its positions."""
         last = is_channel_last(k)

@@ -85,6 +85,10 @@ SIZES = (0, 1, 13, 1027)
 KERNEL_CASES = {name: [dense_case(kinds, powers, rest, size, dtype)
                        for kinds, powers, rest in variants for size in SIZES for dtype in DTYPES]
                 for name, variants in DENSE.items()}
+KERNEL_CASES |= {name + "_unless": [dense_case(kinds, powers, (*rest, np.array([skip])), size, dtype)
+                                    for kinds, powers, rest in DENSE[name] for size in SIZES for dtype in DTYPES
+                                    for skip in (False, True)]
+                 for name in ("sgd", "momentum", "adam")}
 KERNEL_CASES |= {name: [rows_case(kinds, powers, rest, dtype) for kinds, powers, rest in variants for dtype in DTYPES]
                  for name, variants in ROWS.items()}
 KERNEL_CASES |= {
@@ -119,6 +123,21 @@ def test_slices_give_the_bits_of_the_whole(name):
     kernel(*whole)
     for one, other in zip(whole, parts, strict=True):
         if isinstance(one, np.ndarray) and one.size == size:
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_skipped_update_changes_no_bit_and_another_all(name, skip):
+    kernel, make = KERNELS["update", name], KERNEL_CASES[name][-1]
+    expected, given = make(np.random.default_rng(1)), make(np.random.default_rng(1))
+    if skip:
+        given[1][3] = np.nan
+    else:
+        kernel(*expected)
+    KERNELS["update", name + "_unless"](*given, np.array([skip]))
+    for position, (one, other) in enumerate(zip(given, expected, strict=True)):
+        if isinstance(one, np.ndarray) and position != 1:
             np.testing.assert_array_equal(one, other)
 
 

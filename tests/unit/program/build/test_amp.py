@@ -1,14 +1,17 @@
 """fleet_mpi/program/build/amp.py."""
 
 import numpy as np
+import pytest
 
+from fleet_mpi import arrays, testing
 from fleet_mpi.program.build.amp import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.program.graph.program import default_startup_program
-from fleet_mpi.program.optimizers.plain import Momentum
+from fleet_mpi.program.optimizers.plain import SGD, Adam, Lamb, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
 from tests.unit.program.building import data, from_scratch, mean, mul, parameter
+from tests.unit.program.ops.checking import StandInPlace
 
 GOOD = np.random.default_rng(0).normal(size=(6, 3, 2)).astype("float32")
 BAD = np.full((3, 2), np.inf, "float32")
@@ -75,3 +78,33 @@ def test_scale_and_scaled_loss_can_be_fetched():
     fetches = [loss, optimizer.get_scaled_loss(), optimizer.get_loss_scaling()]
     plain, scaled, scale = executor.run(feed={"x": GOOD[0]}, fetch_list=fetches)
     assert scale == 8.0 and scaled == plain * 8
+
+
+def states(executor, batch):
+    """Every persistable variable after a step, on the host, and how often the step copied anything to the host."""
+    copies, original = [], testing.device.asnumpy
+    testing.device.asnumpy = lambda array, *rest: copies.append(array) or original(array, *rest)
+    try:
+        executor.run(feed={"x": batch})
+    finally:
+        testing.device.asnumpy = original
+    return {name: arrays.to_host(global_scope().array(name)).copy() for name in global_scope().local_var_names()
+            if global_scope().array(name) is not None}, len(copies)
+
+
+@pytest.mark.parametrize("rule", (lambda: SGD(0.1), lambda: Momentum(0.1, 0.9), lambda: Adam(0.1), lambda: Lamb(0.1)))
+@pytest.mark.parametrize("is_dynamic", (False, True))
+def test_on_a_device_a_bad_step_changes_no_bit_and_nothing_is_read(rule, is_dynamic):
+    with from_scratch():
+        optimizer = decorate(rule(), init_loss_scaling=8.0, decr_every_n_nan_or_inf=1, decr_ratio=0.5,
+                             use_dynamic_loss_scaling=is_dynamic)
+        optimizer.minimize(mean(mul(data("x", [-1, 2]), parameter("w", [1, 2]))))
+        executor = Executor(StandInPlace())
+        executor.run(default_startup_program())
+        (first, _), (good, read), (bad, read_after_bad) = (states(executor, x) for x in (GOOD[0], GOOD[1], BAD))
+    assert read == read_after_bad == 0
+    assert any((good[name] != first[name]).any() for name in good if name.startswith("w"))
+    for name, before in good.items():
+        if not name.startswith(("loss_scaling", "num_")):
+            np.testing.assert_array_equal(bad[name], before, err_msg=name)
+    assert bad["loss_scaling_0"].tolist() == [4.0 if is_dynamic else 8.0]

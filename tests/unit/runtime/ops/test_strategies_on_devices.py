@@ -24,7 +24,8 @@ def momentum():
     (wide, momentum, dict(dgc=True, dgc_configs={"rampup_begin_step": 1, "rampup_step": 1, "sparsity": [0.99]})),
     (line, momentum, dict(lars=True)),
     (line, lambda: Adam(0.05), dict(lamb=True)),
-    (line, lambda: SGD(0.1), dict(amp=True)),
+    # The default scale is too large for this network's float16 gradients: steps would be skipped on devices only.
+    (line, lambda: SGD(0.1), dict(amp=True, amp_configs={"init_loss_scaling": 8.0})),
     (line, lambda: SGD(0.1), dict(recompute=True, recompute_configs={"checkpoints": ["fc_0.tmp_2"]})),
     (normed, lambda: SGD(0.1), dict(sync_batch_norm=True)),
 ), ids=lambda one: next(iter(one)) if isinstance(one, dict) else "")
@@ -37,5 +38,6 @@ def test_a_strategy_trains_on_devices_as_on_the_host(network, optimizer, switche
         found, expected = one.values(job), other.values(job)
         for name, array in found.items():
             assert isinstance(array, DeviceArray)
-            np.testing.assert_allclose(array.get(), expected[name], rtol=1e-3, atol=1e-5, err_msg=name)
+            near = dict(rtol=1e-2, atol=2e-3) if "amp" in switches else dict(rtol=1e-3, atol=1e-5)
+            np.testing.assert_allclose(array.get(), expected[name], **near, err_msg=name)
             assert not np.array_equal(array.get(), one.first[name].get()), "nothing was learned"
