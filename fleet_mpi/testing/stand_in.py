@@ -52,9 +52,11 @@ class DeviceArray:
         return f"DeviceArray({self.dtype} {list(self.shape)})"
 
     def __getitem__(self, key):
+        streams.current_stream().catch_up()
         return _wrapped(self._values[_view_key(_index(key))])
 
     def __setitem__(self, key, value):
+        streams.current_stream().catch_up()
         self._values[_index(key)] = _operand(value, "item assignment")
         written = self._values[_view_key(_index(key))]  # a copy, where elements are chosen one by one
         streams.current_stream().note(written if np.may_share_memory(written, self._values) else self._values)
@@ -65,6 +67,7 @@ class DeviceArray:
 
     def get(self):
         """A copy on the host: the one way there, as in cupy."""
+        streams.current_stream().catch_up()
         return self._values.copy()
 
     @property
@@ -179,6 +182,7 @@ def _check_operands(name, args):
 def _call(name, function, args, keywords, arrays_until=None):
     """Call a numpy function with device arguments; ``out`` is returned as the object it is."""
     _check_operands(name, args)
+    streams.current_stream().catch_up()
     out = keywords.pop("out", None)
     plain = [_argument(value, name, arrays_until is None or position < arrays_until)
              for position, value in enumerate(args)]
@@ -227,6 +231,7 @@ class Ufunc:
         if target.dtype.name not in allowed:
             raise UnknownName(f"cupy's {self.__name__}.at works on {', '.join(allowed)}, "
                               f"not on {target.dtype}")
+        streams.current_stream().catch_up()
         self._function.at(target, _index(indices), _operand(values, self.__name__ + ".at"))
         _noted(None, (array,))
 
