@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from fleet_mpi import arrays
 from fleet_mpi.collective.group import Group
 from fleet_mpi.connections import equal
@@ -59,27 +57,16 @@ class Session:
         self.turns.current = self
         self.connection.require_between_steps()
 
-    def install(self) -> None:
-        """Before the first step: let the scope's gradients lie in the buckets, on the device the parameters are on."""
+    def install(self, xp: Any) -> None:
+        """Before the first step: let the scope's gradients lie in the buckets, where ``xp`` computes."""
         if self.flat is None:
-            self.move_to(self._module())
+            self.move_to(xp)
 
     def move_to(self, xp: Any) -> None:
         """Collective, unless they do already: let the gradients lie where ``xp`` computes, and be summed from there."""
         if self.connection.move_to(xp):
             for name, view in self.flat.views.items():
                 self.scope.var(name).put(view)
-
-    def _module(self):
-        for name in self._sources():
-            array = self.scope.array(name)
-            if array is not None:
-                return arrays.module_of(array)
-        return np
-
-    def _sources(self):
-        """The parameters of the gradients, or of what is sent instead."""
-        return [one.name.partition("@")[0] for one in self.plan.gradients]
 
     def sum_now(self, array: Any) -> None:
         """Replace a contiguous array by the sum over all workers, at once: for what is in no bucket."""

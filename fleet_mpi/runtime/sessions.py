@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fleet_mpi.arrays import DistantTable, Rows, is_host, to_host
+from fleet_mpi.arrays import DistantTable, Rows, is_host, to_host, to_module
 from fleet_mpi.connections import server as servers_part, worker as workers_part
 from fleet_mpi.connections.terms import Terms, Uplink
 from fleet_mpi.connections.worker import WorkerConnection
@@ -26,7 +26,7 @@ from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.frame import Clock
 from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.runtime.device_copies import DeviceCopies, rows_on_host
+from fleet_mpi.runtime.device_copies import DeviceSide
 from fleet_mpi.transpile.distribution import Distribution
 from fleet_mpi.transpile.server_program import server_startup
 from fleet_mpi.transpile.server_values import give_back, take_values
@@ -62,6 +62,8 @@ class WorkerSession:
         self.client, self.half = self.connection.client, self.connection.half
         self.table_numbers = self.connection.table_numbers
         self.loaded_from, self.job = self.connection.loaded_from, self.connection.job
+        self.xp: Any = np
+        self.device: DeviceSide | None = None  # where the program computes on one
         self.has_started = self._install()
         if self.connection.cluster is not None:
             Clock.process_worker = self.connection.cluster.index
@@ -82,22 +84,9 @@ class WorkerSession:
 
         Returns whether there were values: the startup program has run.
         """
-        had_values, client = True, self.client
-        params, grads = self.connection.views(client.params), self.connection.views(client.grads)
-        for name, view in params.items():
-            known = self.scope.array(name)
-            if known is not None:
-                view[...] = to_host(known)
-            had_values = had_values and known is not None
-            self.scope.var(name).put(view)
-            if self.distribution.keeps_states:
-                self.scope.var(self.distribution.gradients[name]).put(grads[name])
-        self.device_params = DeviceCopies(self.scope, params)
-        # What workers bring: gradients or, where the optimizers are theirs (geo), parameters.
-        self.device_grads = self.device_params
-        if self.distribution.keeps_states:
-            self.device_grads = DeviceCopies(self.scope, {self.distribution.gradients[name]: view
-                                                          for name, view in grads.items()})
+        client = self.client
+        had_values = all([self.scope.array(name) is not None for name in client.layout.variables])
+        self._use(self.connection.views(client.params), self.connection.views(client.grads))
         for number, table in enumerate(client.description.row_tables):
             # For programs besides the trainer's, which look rows up in a table of the scope.
             holder = self.scope.var(table.name)
@@ -105,14 +94,59 @@ class WorkerSession:
             holder.value = DistantTable(table.shape, table.dtype, self._fetch_from(number))
         return had_values
 
+    def _use(self, params, grads):
+        """Let the scope's parameters, with their values, and its gradients be these arrays."""
+        gradients = self.distribution.gradients if self.distribution.keeps_states else {}
+        self.params, self.grads = params, {gradients[name]: grads[name] for name in params if name in gradients}
+        self._return_home()
+
+    def _return_home(self):
+        """Let the scope's arrays be those that are sent, also where a program on another place has moved them."""
+        for name, home in self.params.items():
+            known = self.scope.array(name)
+            if known is not home:
+                if known is not None:
+                    home[...] = to_module(known, self.xp)
+                self.scope.var(name).put(home)
+        for name, home in self.grads.items():
+            self.scope.var(name).put(home)
+        for name in self.distribution.fed_rates if self.xp is np else ():
+            rate = self.scope.array(name)
+            if rate is not None and not is_host(rate):
+                self.scope.var(name).put(to_host(rate))
+
+    def move_to(self, xp: Any) -> Callable[[], None] | None:
+        """Before a plan is made: let parameters and gradients lie where ``xp`` computes.
+
+        Returns what is to be called before each step; None: nothing is.
+        """
+        if xp is self.xp:
+            self._return_home()
+        else:
+            self.xp = xp
+            self._move_to_host() if xp is np else self._move_to_device()
+        return None if self.device is None else self.device.begin_step
+
+    def _move_to_device(self):
+        client = self.client
+        self.device = device = DeviceSide(client.layout, self.xp, self.distribution.keeps_states)
+        client.lie_in(device.params.host, client.grads if device.grads is None else device.grads.host)
+        self._use(device.params.views, {} if device.grads is None else device.grads.views)
+
+    def _move_to_host(self):
+        self.device = None
+        self._use(self.connection.views(self.client.params), self.connection.views(self.client.grads))
+
     def _fetch_from(self, number):
         return lambda ids, out: self.client.pull_rows({number: ids}, {number: [out]})
 
     def bound_take(self, table: str, rows: Rows) -> Callable[[], None]:
         """What keeps a row gradient of a plan, on the host or a device, for the next exchange."""
-        if is_host(rows.values):
-            return partial(self.connection.take_rows, table, rows)
-        return lambda: self.connection.take_rows(table, rows_on_host(rows))
+        return partial(self.connection.take_rows if self.device is None else self.device.take_rows, table, rows)
+
+    def bound_send(self, variable: str) -> Callable[[], None] | None:
+        """What is to be done when what is sent of a variable was computed; None on the host."""
+        return None if self.device is None else partial(self.device.sent.ready, variable)
 
     def bound_exchange(self) -> Callable[[], None]:
         """What ends a step of a plan; it looks for its arrays once, for they stay as long as the plan does."""
@@ -128,23 +162,34 @@ class WorkerSession:
 
     def pull(self, with_rest: bool = True) -> None:
         """Take the servers' parameters as they are; and what workers keep, from where the servers loaded theirs."""
+        self._take_from_device()
         self.connection.pull()
-        self.device_params.spread()
+        self._give_to_device()
         if with_rest and self.loaded_from:
             self.distribution.load_rest(self.loaded_from, self.scope)
 
     def flush(self) -> None:
         """Send what is left, and take the parameters it leads to."""
-        self.device_grads.gather()
+        self._take_from_device()
         self.connection.flush()
-        self.device_params.spread()
+        self._give_to_device()
 
     def finish(self) -> None:
         """Send what is left, say goodbye. May be called again."""
         if not self.is_over:
-            self.device_grads.gather()
+            self._take_from_device()
             self.connection.finish()
-            self.device_params.spread()
+            self._give_to_device()
+
+    def _take_from_device(self):
+        """Before an exchange that no step ends with."""
+        if self.device is not None:
+            self._return_home()
+            self.device.gather()
+
+    def _give_to_device(self):
+        if self.device is not None:
+            self.device.params.spread()
 
 
 class _Exchange:
@@ -166,8 +211,7 @@ class _Exchange:
         for name, array in zip(session.distribution.fed_rates, self.rates):
             if array is None:
                 raise UsageError(f"the learning rate {name!r} has no value: run the startup program first")
-        is_on_device = session.device_grads.moved() or session.device_params.moved()
-        self.run = self._run_on_device if is_on_device or not all(map(is_host, self.rates)) else self._run_on_host
+        self.run = self._run_on_host if session.device is None else self._run_on_device
 
     def _run_on_host(self):
         rates = self.connection.client.rates
@@ -176,11 +220,14 @@ class _Exchange:
         self.connection.exchange()
 
     def _run_on_device(self):
-        for position, array in enumerate(self.rates):
-            self.connection.client.rates[position] = to_host(array).reshape(-1)[0]
-        self.session.device_grads.gather()
-        self.connection.exchange()
-        self.session.device_params.spread()
+        device, connection = self.session.device, self.connection
+        rates = [device.downloads.fetch(array) for array in self.rates]
+        for table, rows in device.gather():
+            connection.take_rows(table, rows)
+        for position, array in enumerate(rates):
+            connection.client.rates[position] = array.item(0)
+        connection.exchange()
+        device.params.spread()
 
 
 def session_of(scope: Scope) -> Any:

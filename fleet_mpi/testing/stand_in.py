@@ -52,6 +52,7 @@ class DeviceArray:
         return f"DeviceArray({self.dtype} {list(self.shape)})"
 
     def __getitem__(self, key):
+        streams.current_stream().catch_up()
         return _wrapped(self._values[_view_key(_index(key))])
 
     def __setitem__(self, key, value):
@@ -66,6 +67,7 @@ class DeviceArray:
 
     def get(self):
         """A copy on the host: the one way there, as in cupy."""
+        streams.current_stream().catch_up()
         return self._values.copy()
 
     @property
@@ -229,6 +231,7 @@ class Ufunc:
         if target.dtype.name not in allowed:
             raise UnknownName(f"cupy's {self.__name__}.at works on {', '.join(allowed)}, "
                               f"not on {target.dtype}")
+        streams.current_stream().catch_up()
         self._function.at(target, _index(indices), _operand(values, self.__name__ + ".at"))
         _noted(None, (array,))
 

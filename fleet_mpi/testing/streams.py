@@ -1,7 +1,8 @@
 """The stand-in's streams: what is computed counts as not yet done, and copies are not done, until someone waits.
 
-Computing itself happens at once, since nobody can look; the stream notes which memory was written. An array shows its
-address only when nothing of it is noted any more: so code that hands memory to MPI without waiting fails here.
+Computing itself happens at once, since nobody can look, after the copies to the device that its stream was told
+before; the stream notes which memory was written. An array shows its address only when nothing of it is noted any
+more: so code that hands memory to MPI without waiting fails here.
 """
 
 import ctypes
@@ -20,11 +21,17 @@ class Stream:
 
     def __init__(self, non_blocking=False):
         self.todo, self.writes, self.turn, self.ptr = [], deque(maxlen=MOST_WRITES), 0, id(self)
+        self.landings = 0  # how many of ``todo`` are copies to the device
 
     def note(self, values):
         """Memory was computed."""
         self.turn += 1
         self.writes.append((self.turn, *np.lib.array_utils.byte_bounds(values)))
+
+    def catch_up(self):
+        """Before something is computed here: do the copies to the device that come first."""
+        while self.landings:
+            self.todo.pop(0)()
 
     def may_write(self, values):
         """Whether something that was computed here may not be in this memory yet."""
@@ -102,7 +109,12 @@ class Memory:
         """Queue a copy from a host address."""
         stream = stream or current_stream()
         stream.note(self._values)
-        stream.todo.append(lambda: ctypes.memmove(self.ptr, mem, size))
+        stream.landings += 1
+
+        def land():
+            stream.landings -= 1
+            ctypes.memmove(self.ptr, mem, size)
+        stream.todo.append(land)
 
 
 _of_thread = threading.local()

@@ -29,6 +29,7 @@ from fleet_mpi.transpile.ops import backward_digest, communicating, update_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
     from typing import Any
 
     from fleet_mpi.program.engine.scope import Scope
@@ -57,14 +58,14 @@ class CollectivePlan:
     updates: dict = field(default_factory=dict)     # the optimizer's ops, in words by name
     first_values: list = field(default_factory=list)  # names of what worker 0 gives the others at the start
 
-    def connect(self, scope: Scope) -> Any:
+    def connect(self, scope: Scope, xp: ModuleType) -> Any:
         """Of the attachment of the startup program."""
         return _connect(self, scope).take_turn
 
-    def connect_to_train(self, scope: Scope) -> Any:
+    def connect_to_train(self, scope: Scope, xp: ModuleType) -> Any:
         """Of the attachment of the worker's program: its gradients lie in buckets."""
         session = _connect(self, scope)
-        session.install()
+        session.install(xp)
         return session.begin_step
 
     def sum_instead(self, gradients: Iterable[Gradient]) -> None:

@@ -15,7 +15,8 @@ from fleet_mpi.transpile.ops import backward_digest
 from fleet_mpi.wire import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
     from typing import Any
 
     from fleet_mpi.parameter_server.description import LoadedFrom
@@ -49,9 +50,9 @@ class Distribution:
     program: Program | None = None    # the worker's: what ``origin`` was made
     loaded_from: LoadedFrom | None = None   # servers: what the values of their scopes come from, if any
 
-    def connect(self, scope: Scope) -> None:
+    def connect(self, scope: Scope, xp: ModuleType) -> Callable[[], None] | None:
         """Of the attachment of a worker's programs: plans are made in a scope that is connected to the servers."""
-        _connect(self, scope)
+        return _connect(self, scope).move_to(xp)
 
     def disconnect(self, scope: Scope) -> None:
         """Of the attachment of a worker's program: who closes what it trained with says goodbye."""

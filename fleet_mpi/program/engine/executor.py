@@ -93,7 +93,7 @@ class Compiled:
     def _make(self, signature, feed, fetches):
         connect = self.program.attachment.connect
         # Not while planning: it may wait for workers that are other threads of this process.
-        self.begin_run = None if connect is None else connect(self.scope)
+        self.begin_run = None if connect is None else connect(self.scope, self.xp)
         with _planning:
             return self._make_alone(signature, feed, fetches)
 

@@ -9,6 +9,7 @@ whole life.
 
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import ProgramError
+from fleet_mpi.program.graph.operator import ROLE_VAR
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.runtime import sessions
 
@@ -34,11 +35,12 @@ class Send:
     infer = nothing_to_infer
 
     def run(k):
-        """A row gradient is handed over; a dense one is where it is sent from."""
-        table = k.attr("table")
+        """A row gradient is handed over; a dense one is where it is sent from, or, on a device, copied there."""
+        table, session = k.attr("table"), the_session(k)
         if not table:
-            return None
-        session, rows = the_session(k), k["X"]
+            variable, *_ = k.attr(ROLE_VAR) or [k.name("X")]
+            return session.bound_send(variable)
+        rows = k["X"]
         if not isinstance(rows, Rows):
             k.fail("expected a row gradient")
         return session.bound_take(table, rows)

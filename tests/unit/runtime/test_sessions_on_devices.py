@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
+from fleet_mpi.arrays import to_module
 from fleet_mpi.program.engine import places
+from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.places import CPUPlace
+from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.runtime import sessions
+from fleet_mpi.runtime.device_copies import Downloads
 from fleet_mpi.testing import DeviceArray, device
 from tests.exact import cells
-from tests.exact.cells import CELLS, Cell, Layout
-from tests.exact.spread import over_loopback
+from tests.exact.cells import CELLS, Cell, Layout, feed_of
+from tests.exact.spread import Spread, over_loopback
 from tests.unit.program.ops.checking import StandInPlace
 
 
@@ -59,3 +65,66 @@ def test_parameters_and_gradients_of_the_worker_are_on_its_device(monkeypatch):
     monkeypatch.setattr(device, "asnumpy", lambda a: seen.append(a.shape) or original(a))
     on_devices(monkeypatch, CELLS["sgd"], Layout(1, 1, "RoundRobin", True))
     assert seen, "the program ran on the host"
+
+def sessions_of(cell_name):
+    """(session on the host, session on a device) of the same cell, both after the startup program."""
+    def begin(place):
+        spread = Spread(CELLS[cell_name], Layout(1, 2, "RoundRobin", True))
+        scopes = [sessions.started_scope(spread.distribution, index) for index in range(2)]
+        scope = Scope()
+        session = sessions.connect(spread.distribution, scope, sessions.embedded(spread.distribution, scopes))
+        Executor(place).run(spread.made.startup, scope=scope)
+        return session
+    return begin(CPUPlace()), begin(StandInPlace())
+
+
+def push(session, step):
+    """End a step whose gradients are numbers of our own."""
+    rng = np.random.default_rng(step)
+    for name in session.grads:
+        array = session.scope.array(name)
+        array[...] = to_module(rng.normal(size=array.shape).astype(array.dtype), session.xp)
+    session.exchange()
+
+
+@pytest.mark.parametrize("name", ("sgd", "adam", "clip by global norm"))
+def test_the_same_gradients_lead_to_the_same_bits(name):
+    on_host, on_device = sessions_of(name)
+    for step in range(3):
+        push(on_host, step)
+        push(on_device, step)
+        for one in on_host.params:
+            assert type(on_device.scope.array(one)) is DeviceArray
+            assert host(on_device.scope.array(one)).tobytes() == on_host.scope.array(one).tobytes(), one
+
+
+def test_a_program_on_the_host_may_come_between():
+    on_host, on_device = sessions_of("sgd")
+    for session in on_host, on_device:
+        push(session, 0)
+        name = next(iter(session.params))
+        session.scope.var(name).put(np.array(host(session.scope.array(name))) + 1)  # an executor on a CPUPlace puts so
+        session.move_to(session.xp)
+        assert session.scope.array(name) is session.params[name]
+    on_device.move_to(np)
+    assert host(on_device.scope.array(name)).tobytes() == on_host.scope.array(name).tobytes()
+    push(on_host, 1)
+    push(on_device, 1)
+    assert on_device.scope.array(name).tobytes() == on_host.scope.array(name).tobytes()
+
+
+@pytest.mark.parametrize("name, most", (("sgd", 1), ("rows, adam", 1)))
+def test_a_step_waits_once_for_its_gradients_and_never_for_parameters(name, most, monkeypatch):
+    waits, wait, asnumpy = [], Downloads.wait, device.asnumpy
+    spread = Spread(CELLS[name], Layout(1, 2, "RoundRobin", True))
+    scopes = [sessions.started_scope(spread.distribution, index) for index in range(2)]
+    scope, executor = Scope(), Executor(StandInPlace())
+    sessions.connect(spread.distribution, scope, sessions.embedded(spread.distribution, scopes))
+    executor.run(spread.made.startup, scope=scope)
+    for step in range(2):
+        if step:
+            monkeypatch.setattr(Downloads, "wait", lambda self: waits.append("gradients") or wait(self))
+            monkeypatch.setattr(device, "asnumpy", lambda array: waits.append(array.shape) or asnumpy(array))
+        executor.run(spread.made.main, feed=feed_of(spread.made.main, 0, step), scope=scope)
+    ids = [one for one in waits if one != "gradients"]
+    assert waits.count("gradients") == most and len(ids) == (name == "rows, adam"), waits

@@ -42,6 +42,13 @@ def test_a_stream_waits_for_an_event_of_another():
     assert target.tolist() == [4, 5]
 
 
+def test_what_is_computed_comes_after_the_copies_to_the_device_of_its_stream():
+    array, source = device.zeros(2, "float32"), np.array([4, 5], np.float32)
+    array.data.copy_from_host_async(source.ctypes.data, array.nbytes, device.cuda.get_current_stream())
+    source[0] = 6  # nothing has waited: the copy may still have to read it
+    assert (array + 1).get().tolist() == [7, 6]
+
+
 @pytest.mark.parametrize("compute", (
     lambda a: a.__iadd__(1), lambda a: a.fill(2), lambda a: a.__setitem__(0, 3), lambda a: device.copyto(a[1:], a[:2]),
     lambda a: device.add.at(a, device.asarray([0]), 1.0)))
