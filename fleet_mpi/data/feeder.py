@@ -84,7 +84,7 @@ def _ragged(column, var):
         lengths.append([len(one) for one in level])
         level = [item for one in level for item in one]
     array = np.array(level, dtype=var._dtype)
-    inner = [size for size in var.shape[1:]] if len(var.shape) > 1 else [1]
+    inner = list(var.shape[1:])
     if any(size < 0 for size in inner):
         inner = list(array.shape[1:]) or [1]
     return Tensor(array.reshape([len(level)] + inner), lods.from_lengths(lengths))

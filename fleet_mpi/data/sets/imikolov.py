@@ -104,7 +104,8 @@ def _sentences(part):
 
 
 def _synthetic_sentences(part):
-    words = made_up_words(200, 5)
+    # Enough of them for the dictionary to have the ids that scripts write down, 211 for one.
+    words = made_up_words(300, 5)
     followers = np.random.default_rng(11).integers(0, len(words), (len(words), len(_FOLLOWERS))).tolist()
     bounds = _FOLLOWERS.cumsum()
     rng = np.random.default_rng([13, _SEEDS[part]])

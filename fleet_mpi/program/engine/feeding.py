@@ -64,7 +64,7 @@ def _joined(values):
 def as_array(value, var):
     """One fed value as an array; ragged lists and LoD tensors as a FedSequence."""
     if isinstance(value, Tensor):
-        return _sequence(np.asarray(value.numpy()), value.lod_offsets)
+        return _sequence(_flat_if_declared_flat(np.asarray(value.numpy()), var), value.lod_offsets)
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray) \
             and isinstance(value[1], (list, tuple)):
         lengths = value[1] if value[1] and isinstance(value[1][0], (list, tuple)) else [value[1]]
@@ -81,6 +81,12 @@ def as_array(value, var):
         name, dtype = (var.name, var._dtype) if var is not None else ("?", "any type")
         raise ProgramError(f"feed {name!r}: {type(value).__name__} does not make an array of "
                            f"{dtype} ({error})") from None
+
+
+def _flat_if_declared_flat(array, var):
+    """``create_lod_tensor`` makes a column of a list of ids; a variable of sequences declared [None] takes it flat."""
+    flat = var is not None and var.lod_level and len(var.shape) == 1 and array.shape[1:] == (1,)
+    return array.reshape(-1) if flat else array
 
 
 def _from_list(value, var):

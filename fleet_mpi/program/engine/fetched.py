@@ -1,6 +1,7 @@
-"""What ``Executor.run`` returns: arrays of shape [1] that also convert like numbers.
+"""What ``Executor.run`` returns: arrays of shape [1], and rows of that shape, that also convert like numbers.
 
-NumPy 2.4 refuses ``float()`` and ``"%f"`` of an array of shape [1]; scripts use both, and ``[0]``.
+NumPy 2.4 refuses ``float()`` and ``"%f"`` of an array of shape [1]; scripts use both, and ``[0]``, and print
+predictions of shape [N, 1] row by row.
 """
 
 import numpy as np
@@ -36,7 +37,7 @@ class Fetched(np.ndarray):
 def fetched(value):
     """A copy of a fetched value for the script to keep."""
     if type(value) is np.ndarray:
-        return value.copy().view(Fetched) if value.size == 1 else value.copy()
+        return value.copy().view(Fetched) if value.shape[-1:] == (1,) or value.size == 1 else value.copy()
     if isinstance(value, arrays.Rows):
         return value.to_dense()
     if isinstance(value, list):

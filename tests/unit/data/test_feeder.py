@@ -59,3 +59,8 @@ def test_samples_and_fields_may_come_as_zip_objects_and_generators():
     assert feed["v0"].recursive_sequence_lengths() == [[3, 1]] and np.array(feed["v1"]).tolist() == [[0], [1]]
     feed = DataFeeder(variables(label, label)).feed([zip(*[[3, 4]]), zip([5, 6])])
     assert np.array(feed["v0"]).tolist() == [[3], [5]]
+
+
+def test_sequences_of_a_variable_declared_flat_are_flat():
+    fed = DataFeeder(variables(dict(shape=[-1], dtype="int64", lod_level=1))).feed([([1, 2],), ([3],)])["v0"]
+    assert fed.numpy().tolist() == [1, 2, 3] and fed.recursive_sequence_lengths() == [[2, 1]]

@@ -45,6 +45,13 @@ def test_a_list_of_lists_is_a_list_of_sequences_where_sequences_are_declared():
     assert np.array_equal(plain, ROWS) and type(plain) is np.ndarray
 
 
+def test_ids_in_a_column_feed_sequences_that_were_declared_flat():
+    words = data("words", [-1], "int64", lod_level=1)
+    column = create_lod_tensor([[1, 2], [3]], [[2, 1]], None)
+    made = as_array(column, words)
+    assert column.numpy().shape == (3, 1) and made.tolist() == [1, 2, 3] and made.lod == ((0, 2, 3),)
+
+
 def test_fractions_are_refused_for_integers_in_lists_too():
     ids, words = data("ids", [-1], "int64"), data("words", [-1, 1], "int64", lod_level=1)
     for var, given in ((ids, [1.5]), (words, [[1.5], [2, 3]])):

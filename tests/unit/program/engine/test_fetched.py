@@ -23,3 +23,9 @@ def test_who_unpickles_it_gets_a_plain_array():
     assert b"fleet_mpi" not in pickle.dumps(LOSS)
     again = pickle.loads(pickle.dumps(LOSS))
     assert type(again) is np.ndarray and again == LOSS and again.dtype == np.float32
+
+
+def test_rows_of_one_element_convert_too():
+    prices = fetched(np.array([[2.5], [3.5]], "float32"))
+    assert ["%.1f" % row for row in prices] == ["2.5", "3.5"]
+    assert type(fetched(np.zeros((2, 3), "float32"))) is np.ndarray
