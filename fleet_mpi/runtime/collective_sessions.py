@@ -58,6 +58,7 @@ class Session:
         """Before a step."""
         self.turns.current = self
         self.connection.require_between_steps()
+        self.connection.settle()
 
     def install(self) -> None:
         """Before the first step: let the scope's gradients lie in the buckets, on the device the parameters are on."""
