@@ -1,9 +1,10 @@
-"""Whether the MPI library that this process has loaded takes buffers in GPU memory.
+"""Whether the MPI library that this process has loaded says that it takes buffers in GPU memory.
 
 Libraries say so by functions of their own (``MPIX_Query_cuda_support`` of Open MPI, MPICH and others,
 ``MPIX_GPU_query_support`` of MPICH), or, Open MPI without these extensions, by a control variable. All are asked
 through ctypes, and only while MPI runs: a library that lacks one of them is not called, none is asked in a state it
-could die in, and nothing is sent to find out. Knows neither mpi4py nor cupy.
+could die in, and nothing is sent to find out: a yes is in doubt until ``cuda_trial`` has tried. Knows neither mpi4py
+nor cupy.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 SETTING = "FLEET_MPI_CUDA_AWARE"
+CRAY = "MPICH_GPU_SUPPORT_ENABLED"
 _ANSWERS = {"yes": True, "no": False}
 _CUDA = 0  # MPIX_GPU_SUPPORT_CUDA
 # By whichever name the version at hand has; "built with" comes last, since it may be switched off at run time.
 _BUILD_VARIABLES = (b"opal_cuda_support", b"mpi_built_with_cuda_support", b"opal_built_with_cuda_support")
 _FOUND = 0  # MPI_SUCCESS
+_VERSION_LETTERS = 8192  # MPI_MAX_LIBRARY_VERSION_STRING of MPICH, the longest there is
 
 
 class Awareness(NamedTuple):
-    """Whether device buffers may be handed to MPI, and who says so."""
+    """Whether device buffers may be handed to MPI, who says so, and whether that should be tried before."""
 
     is_aware: bool
     reason: str
+    in_doubt: bool = False
 
 
 def awareness(library: ctypes.CDLL | None = None) -> Any:
@@ -45,6 +49,9 @@ def awareness(library: ctypes.CDLL | None = None) -> Any:
         return Awareness(False, "no MPI library is loaded")
     if not _runs(library):
         return Awareness(False, "MPI is not running")
+    if "CRAY MPICH" in _version(library) and settings.get(CRAY) != "1":
+        return Awareness(False, f"Cray MPICH takes GPU buffers with {CRAY}=1 only, and where it is linked with "
+                                f"libmpi_gtl_cuda")
     return _asked(library)
 
 
@@ -77,6 +84,15 @@ def _runs(library):
 def _flag(function):
     flag = ctypes.c_int(0)
     return function(ctypes.byref(flag)) == _FOUND and bool(flag.value)
+
+
+def _version(library):
+    """What the library calls itself, in capitals; empty where it does not say."""
+    if not hasattr(library, "MPI_Get_library_version"):
+        return ""
+    text, length = ctypes.create_string_buffer(_VERSION_LETTERS + 1), ctypes.c_int(0)
+    library.MPI_Get_library_version(text, ctypes.byref(length))
+    return text.value.decode(errors="replace").upper()
 
 
 def _asked(library):
@@ -135,4 +151,4 @@ def _variable(library, name):
 
 
 def _told(who, says):
-    return Awareness(says, f"{who} says {'yes' if says else 'no'}")
+    return Awareness(says, f"{who} says {'yes' if says else 'no'}", in_doubt=says)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from fleet_mpi.arrays import Array
     from fleet_mpi.collective.reducer import Reduction
-    from fleet_mpi.wire.transport import Pending, Transport
+    from fleet_mpi.wire.transport import Transport
 
 LARGEST = 1 << 28  # bytes of a block: what is beyond begins while the one before is on its way
 
@@ -108,8 +108,7 @@ class _Block:
     def __init__(self, owner, array):
         self.owner, self.array, self.taken = owner, array, 0
         self.buffers = owner.take_buffers(array)
-        self.receiving: list[tuple[int, Pending]] = []
-        self.sending: list[tuple[int, Pending]] = []
+        self.receiving, self.sending = [], []  # (rank, Pending)
         with owner.stream:
             self.whole = Staged(array, owner.is_aware, owner.stream, self.buffers.wire)
             self.whole.begin()

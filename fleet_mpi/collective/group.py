@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ class Group:
         self.index, self.lanes, self.size, self.name_of, self.liveness = index, lanes, size, name_of, liveness
         self.first_step_s = 0.0  # others may compile
         self.by_library: Sequence[Reducer] | None = None
+        self.by_nccl: dict[tuple[str, ...], Sequence[Reducer]] = {}  # by the devices of all workers
+        self.at_failure: list[Callable[[], object]] = []  # what frees this worker of its peers when a wait has failed
         self.hosts = [""] * size
         self.job = ""  # what tells this start of the job from others; empty where nobody asked
         self.shares_memory = False  # whether workers are processes: then those of one host may
@@ -76,6 +79,11 @@ class Group:
                         meanwhile)
         return found
 
+    def gather_values(self, value: Any) -> list[Any]:
+        """Collective: every worker's value, of what JSON can say, by worker."""
+        found = self.gather([np.frombuffer(json.dumps(value).encode(), np.uint8)])
+        return [json.loads(part.tobytes()) for part, in found]
+
     def library_reducers(self) -> Sequence[Reducer]:
         """Collective at first: what sums by the MPI library's own calls, one per lane."""
         if self.by_library is None:
@@ -100,8 +108,13 @@ class Group:
                 if one.advance():
                     happened = True
             return happened
-        if not waiting.spin(is_over, advance):
-            self._poll(is_over, advance, left, what)
+        try:
+            if not waiting.spin(is_over, advance):
+                self._poll(is_over, advance, left, what)
+        except BaseException:
+            while self.at_failure:
+                self.at_failure.pop()()
+            raise
         if self.liveness is not None:
             self.liveness.passed(Place.EXCHANGE)
 

@@ -1,8 +1,10 @@
 """All-reduce by NCCL, through cupy: from device to device, beside the computing, in an order of NCCL's own.
 
-Chosen by ``FLEET_MPI_ALLREDUCE=nccl``; MPI only carries the id by which the ranks find each other. Written against
-cupy's documented interface and tried with an emulation of it; NOT yet run on hardware. Sums depend on NCCL's order: for
-the same bits whatever the ranks, choose exact.
+The first choice for arrays on devices; MPI only carries the id by which the ranks find each other. Written against
+cupy's documented interface and tried with emulations of it; NOT yet run on hardware. Sums depend on NCCL's order: for
+the same bits at every run, choose exact.
+
+A communicator waits for its peers even when it is destroyed. So whoever learns that a peer is lost must ``abort`` it.
 """
 
 from __future__ import annotations
@@ -35,34 +37,52 @@ class NcclAllReduce:
 
     def __init__(self, xp: ModuleType, nccl: ModuleType, index: int, size: int, unique_id: Any) -> None:
         self.xp, self.nccl, self.index, self.size = xp, nccl, index, size
-        try:
-            self.communicator = nccl.NcclCommunicator(size, unique_id, index)
-        except Exception as error:  # cupy has its own kind, in a module that is there with NCCL only
-            raise EnvironmentProblem(f"worker {index}: NCCL did not begin: {error}; NCCL_DEBUG=INFO tells more, "
-                                     f"FLEET_MPI_ALLREDUCE=fast does without it") from error
+        self.communicator = nccl.NcclCommunicator(size, unique_id, index)
         self.stream = xp.cuda.Stream(non_blocking=True)
 
     @classmethod
     def of(cls, group: Group, xp: ModuleType) -> list[NcclAllReduce]:
         """Collective: one for every lane of a group, on this rank's present device. Waits for all ranks.
 
-        NCCL's own meeting cannot be given up: a rank that ends before it must end the job (``cluster.guard`` does).
+        EnvironmentProblem, on all ranks, where NCCL does not begin on one. NCCL's own meeting cannot be given up: a
+        rank that ends before it must end the job (``cluster.guard`` does).
         """
-        nccl = _available(xp)
-        return [cls(xp, nccl, group.index, group.size, shared_id(group, nccl)) for _ in group.lanes]
+        nccl, made, problem = module_for(xp), [], ""
+        for _ in group.lanes:
+            unique_id = shared_id(group, nccl)
+            try:
+                made.append(cls(xp, nccl, group.index, group.size, unique_id))
+            except Exception as error:  # cupy has its own kind, in a module that is there with NCCL only
+                problem = f"worker {group.index}: NCCL did not begin: {error}; NCCL_DEBUG=INFO tells more"
+        problem = next(filter(None, group.gather_values(problem)), "")
+        if problem:
+            for one in made:
+                one.abort()
+            raise EnvironmentProblem(problem)
+        group.at_failure += [one.abort for one in made]
+        return made
 
     def start(self, array: Array) -> Reduction:
         """Begin to replace a contiguous array on the device, on every rank, by the sum; returns what to advance."""
+        if self.communicator is None:
+            raise PeerLost(f"worker {self.index}: NCCL was given up after a failure: begin again from what was saved")
         if is_host(array):
-            raise UsageError("FLEET_MPI_ALLREDUCE=nccl: expected gradients on a GPU, got them on the host: run the "
-                             "program on a CUDAPlace, or choose exact or fast")
+            raise UsageError("all-reduce by NCCL: expected an array on a GPU, got one on the host: run the program on "
+                             "a CUDAPlace, or choose FLEET_MPI_ALLREDUCE=exact or fast")
         if array.dtype.name not in _TYPES:
-            raise UsageError(f"FLEET_MPI_ALLREDUCE=nccl: expected {', '.join(_TYPES)}, got {array.dtype}")
+            raise UsageError(f"all-reduce by NCCL: expected {', '.join(_TYPES)}, got {array.dtype}; "
+                             f"FLEET_MPI_ALLREDUCE=exact sums it")
         # Only what was computed so far is waited for; what comes is computed meanwhile.
         self.stream.wait_event(event_of(self.xp, self.xp.cuda.get_current_stream()))
         kind, address = getattr(self.nccl, _TYPES[array.dtype.name]), array.data.ptr
         self.communicator.allReduce(address, address, array.size, kind, self.nccl.NCCL_SUM, self.stream.ptr)
         return _Reduction(self, array, event_of(self.xp, self.stream))
+
+    def abort(self) -> None:
+        """Free this rank of its peers, whatever they do; nothing can be summed any more. Idempotent."""
+        communicator, self.communicator = self.communicator, None
+        if communicator is not None:
+            communicator.abort()
 
 
 class _Reduction:
@@ -76,14 +96,14 @@ class _Reduction:
 
         PeerLost where NCCL says that it never will.
         """
-        if self.done:
+        if self.done or self.owner.communicator is None:
             return False
         try:
             self.owner.communicator.check_async_error()
         except Exception as error:
+            self.owner.abort()
             raise PeerLost(f"worker {self.owner.index}: NCCL gave up an all-reduce of {self.array.nbytes} bytes: "
-                           f"{error}"
-                           ) from error
+                           f"{error}") from error
         self.done = self.event.done
         return self.done
 
@@ -94,6 +114,25 @@ class _Reduction:
     def waits_for(self):
         """NCCL does not say whom: all others."""
         return [rank for rank in range(self.owner.size) if rank != self.owner.index]
+
+
+def why_not(xp: ModuleType) -> str:
+    """Why this rank's device cannot be summed by NCCL; empty where it can.
+
+    A communicator of this rank alone is made and used: a library that does not fit the driver fails here, where nobody
+    waits for this rank, and not when all meet.
+    """
+    try:
+        nccl = module_for(xp)
+        alone = NcclAllReduce(xp, nccl, 0, 1, nccl.get_unique_id())
+        one = xp.ones(1, "float32")
+        reduction = alone.start(one)
+        alone.stream.synchronize()
+        reduction.advance()
+        alone.abort()
+    except Exception as error:  # cupy's own kinds, or whatever a library says that does not fit
+        return f"{error}"
+    return ""
 
 
 def shared_id(group: Group, nccl: ModuleType) -> bytes | tuple[int, ...]:
@@ -107,12 +146,11 @@ def shared_id(group: Group, nccl: ModuleType) -> bytes | tuple[int, ...]:
     return bytes(found) if are_bytes else tuple(found)
 
 
-def _available(xp):
-    """cupy's module for NCCL; EnvironmentProblem where there is no cupy, or cupy has found no NCCL."""
+def module_for(xp: ModuleType) -> ModuleType:
+    """cupy's module for NCCL; EnvironmentProblem where cupy has found no NCCL."""
     nccl = getattr(getattr(xp, "cuda", None), "nccl", None) or _imported(xp)
     if nccl is None or not hasattr(nccl, "NcclCommunicator"):
-        raise EnvironmentProblem("FLEET_MPI_ALLREDUCE=nccl: expected NCCL beside cupy, found none: run on a CUDAPlace, "
-                                 "and pip install nvidia-nccl-cu12 (cu13 for CUDA 13), or choose exact or fast")
+        raise EnvironmentProblem("cupy finds no NCCL (pip install nvidia-nccl-cu12, or nvidia-nccl-cu13 for CUDA 13)")
     return nccl
 
 

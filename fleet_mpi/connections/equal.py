@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fleet_mpi.arrays import Array
     from fleet_mpi.collective.buckets import Bucket, Gradient
     from fleet_mpi.collective.choosing import Options
-    from fleet_mpi.collective.reducer import Reduction
+    from fleet_mpi.collective.reducer import Reducer, Reduction
     from fleet_mpi.ranks.cluster import Cluster
 
 MUST_AGREE = "FLEET_MPI_ALLREDUCE", "FLEET_MPI_SHARED_MEMORY"
@@ -55,6 +55,7 @@ class EqualConnection:
         self.terms, self.group, self.cluster = terms, group, cluster.current()
         self.bucket_of = {name: number for number, one in enumerate(terms.buckets) for name in one.names}
         self.xp: ModuleType | None = None
+        self.reducers: Sequence[Reducer] = []
         self.flat: Any = None  # FlatGradients, once it is known where gradients lie
         self.steps = 0
         group.first_step_s = FIRST_STEP_S
@@ -76,11 +77,19 @@ class EqualConnection:
         already."""
         if self.xp is xp:
             return False
-        self.xp, size = xp, size_of(self.terms.buckets)
-        self.reducers, memory = shared_memory.shared_reducers(choosing.choose(self.terms, self.group, xp), self.group,
-                                                               size, xp)
+        self.xp, self.reducers = xp, []
+        # On a device the choice can wait: programs are planned here, one after the other where workers are threads.
+        memory = self.settle() if xp is np else None
         self.flat = FlatGradients(self.terms.gradients, self.terms.buckets, xp, memory)
         return True
+
+    def settle(self) -> np.ndarray | None:
+        """Collective, unless it is settled: choose what sums the gradients; returns memory for them, if it has some."""
+        if self.reducers or self.xp is None:
+            return None
+        self.reducers, memory = shared_memory.shared_reducers(
+            choosing.choose(self.terms, self.group, self.xp), self.group, size_of(self.terms.buckets), self.xp)
+        return memory
 
     def ready(self, name: str) -> None:
         """A gradient was made; with the last one of its bucket the bucket is on its way."""
@@ -114,6 +123,7 @@ class EqualConnection:
     def sum_now(self, array: Array) -> None:
         """Replace a contiguous array by the sum over all workers, at once: for what is in no bucket."""
         self.move_to(arrays.module_of(array))
+        self.settle()
         self.under_way.append(self.reducers[0].start(array))
         self.group.finish(self.under_way, f"what is summed in step {self.steps}")
         self.under_way.clear()

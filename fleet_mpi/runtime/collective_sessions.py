@@ -56,6 +56,7 @@ class Session:
         """Before a step."""
         self.turns.current = self
         self.connection.require_between_steps()
+        self.connection.settle()
 
     def install(self, xp: Any) -> None:
         """Before the first step: let the scope's gradients lie in the buckets, where ``xp`` computes."""

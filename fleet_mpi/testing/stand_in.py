@@ -411,7 +411,8 @@ def _build_device():
         run, getattr(np.linalg, run), (a, *args), named) for name in ("norm", "inv", "cholesky")})
 
     content["cuda"] = _submodule(
-        "device.cuda", Stream=streams.Stream, Event=streams.Event, get_current_stream=streams.current_stream,
+        "device.cuda", Stream=streams.Stream, Event=streams.Event, Device=streams.Device,
+        get_current_stream=streams.current_stream,
         alloc_pinned_memory=lambda size: bytearray(b"\xa5" * size))
 
     def missing(name):

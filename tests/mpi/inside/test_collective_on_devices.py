@@ -42,7 +42,7 @@ def train(comm, place):
 
 
 @pytest.mark.mpi(min_size=2)
-@pytest.mark.parametrize("variant, aware", (("fast", "yes"), ("fast", "no"), ("exact", "auto")))
+@pytest.mark.parametrize("variant, aware", (("fast", "yes"), ("fast", "no"), ("exact", "yes"), ("exact", "no")))
 def test_workers_on_devices_train_as_those_on_the_host(comm, variant, aware):
     with settings.override(FLEET_MPI_ALLREDUCE=variant, FLEET_MPI_CUDA_AWARE=aware):
         found, session = train(comm, StandInPlace())

@@ -92,6 +92,20 @@ class Variables(Library):
 def test_every_kind_of_library_is_understood(library, is_aware, who):
     found = awareness(library)
     assert found.is_aware is is_aware and who in found.reason
+    assert found.in_doubt is is_aware, "a yes is to be tried, a no is believed"
+
+
+@pytest.mark.parametrize("said, is_aware, reason", (
+    ("", False, "Cray MPICH takes GPU buffers with MPICH_GPU_SUPPORT_ENABLED=1 only"),
+    ("0", False, "Cray MPICH takes GPU buffers with MPICH_GPU_SUPPORT_ENABLED=1 only"),
+    ("1", True, "MPIX_GPU_query_support says yes")))
+def test_crays_library_needs_its_variable(said, is_aware, reason):
+    def version(text, length):
+        text.value = b"MPI VERSION    : CRAY MPICH version 8.1.27"
+        return put(length, len(text.value))
+    with settings.override(MPICH_GPU_SUPPORT_ENABLED=said):
+        found = awareness(Library(**gpu_query(1), MPI_Get_library_version=version))
+    assert found.is_aware is is_aware and reason in found.reason
 
 
 def test_what_is_opened_in_the_tool_interface_is_closed():
@@ -104,13 +118,13 @@ def test_a_library_that_does_not_run_is_not_asked(initialized, finalized):
     def die():
         raise AssertionError("this could have ended the process")
     library = Library(initialized, finalized, MPIX_Query_cuda_support=die)
-    assert awareness(library) == (False, "MPI is not running")
+    assert awareness(library) == (False, "MPI is not running", False)
 
 
 @pytest.mark.parametrize("said, is_aware", (("yes", True), ("no", False), ("YES", True)))
 def test_the_setting_has_the_last_word(said, is_aware):
     with settings.override(FLEET_MPI_CUDA_AWARE=said):
-        assert awareness(Library(**cuda_query(not is_aware))).is_aware is is_aware
+        assert awareness(Library(**cuda_query(not is_aware)))[::2] == (is_aware, False)
 
 
 def test_other_words_are_refused():

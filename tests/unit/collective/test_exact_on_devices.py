@@ -1,4 +1,4 @@
-"""Sums in rank order on devices: the bits of the host's exact sums, whatever the lengths, types and ways of the wire."""
+"""Sums in rank order on devices: the bits of the host's exact sums, whatever the lengths, types and wires."""
 
 import threading
 

@@ -11,8 +11,11 @@ import types
 import numpy as np
 import pytest
 
+from fleet_mpi import settings
+from fleet_mpi.collective import nccl_backend
+from fleet_mpi.collective.group import Group as RealGroup
 from fleet_mpi.collective.nccl_backend import NcclAllReduce
-from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
+from fleet_mpi.errors import EnvironmentProblem, PeerLost, Stalled, UsageError
 from fleet_mpi.testing import device
 
 NUMBERS = {"NCCL_INT32": 2, "NCCL_INT64": 4, "NCCL_FLOAT16": 6, "NCCL_FLOAT32": 7, "NCCL_FLOAT64": 8}
@@ -23,7 +26,7 @@ class World:
     """Emulated NCCL of all ranks: a call is over when every rank has made it."""
 
     def __init__(self, kind=bytes):
-        self.calls, self.ids, self.failure, self.kind = {}, [], None, kind
+        self.calls, self.ids, self.failure, self.kind, self.aborted = {}, [], None, kind, []
 
     def draw(self):
         """As cupy 14 has an id, or as those before: a tuple of signed chars."""
@@ -62,6 +65,9 @@ class Cupy:
             def wait_event(self, event):
                 log.append(("wait", self.ptr, event.stream.ptr))
 
+            def synchronize(self):
+                log.append(("synchronize", self.ptr))
+
         class Event:
             def __init__(self, block=False, disable_timing=False, interprocess=False):
                 assert disable_timing
@@ -87,9 +93,13 @@ class Cupy:
                 if world.failure:
                     raise RuntimeError(world.failure)
 
+            def abort(self):
+                world.aborted.append(self.rank)
+
         current = Stream()
         nccl = types.SimpleNamespace(available=True, get_unique_id=world.draw, NcclCommunicator=NcclCommunicator,
                                      NCCL_SUM=0, **NUMBERS)
+        self.ones = device.ones
         self.cuda = types.SimpleNamespace(Stream=Stream, Event=Event, nccl=nccl, get_current_stream=lambda: current)
 
 
@@ -97,7 +107,10 @@ class Group:
     """Ranks one after the other: what worker 0 sends is there when the others ask."""
 
     def __init__(self, index, size, sent, lanes=1):
-        self.index, self.size, self.lanes, self.sent = index, size, [None] * lanes, sent
+        self.index, self.size, self.lanes, self.sent, self.at_failure = index, size, [None] * lanes, sent, []
+
+    def gather_values(self, value):
+        return [value]
 
     def broadcast(self, arrays):
         for array in arrays:
@@ -165,6 +178,39 @@ def test_a_lost_peer_is_told():
         reduction.advance()
 
 
+def test_a_communicator_with_a_lost_peer_is_given_up_once_and_for_all():
+    world = World()
+    reducer, = ranks(2, world)[0][1]
+    reduction = reducer.start(on_device(1, 2))
+    world.failure = "a peer is gone"
+    with pytest.raises(PeerLost):
+        reduction.advance()
+    reducer.abort()  # of whoever else notices
+    assert world.aborted == [0]
+    with pytest.raises(PeerLost, match="worker 0: NCCL was given up after a failure"):
+        reducer.start(on_device(1, 2))
+
+
+def test_a_wait_without_end_gives_the_communicator_up():
+    world = World()
+    cupy = Cupy(world)
+    group = RealGroup(0, [None], 2, "worker {}".format)
+    group.broadcast, group.gather_values = (lambda arrays: None), (lambda value: [value])
+    reducer, = NcclAllReduce.of(group, cupy)
+    with settings.override(FLAGS_rpc_deadline=50), pytest.raises(Stalled, match="for worker 1"):
+        group.finish([reducer.start(on_device(1))], "the gradients of step 0")
+    assert world.aborted == [0] and not group.at_failure
+
+
+def test_one_rank_for_itself_tries_whether_nccl_works():
+    world = World()
+    assert nccl_backend.why_not(Cupy(world)) == ""
+    assert len(world.calls) == 1 and world.aborted == [0]
+    world.failure = "the driver is too old"
+    assert "the driver is too old" in nccl_backend.why_not(Cupy(world))
+    assert "cupy finds no NCCL (pip install nvidia-nccl-cu12" in nccl_backend.why_not(device)
+
+
 def test_an_nccl_that_does_not_begin_is_told():
     world = World(kind=list)  # an id that it does not take
     with pytest.raises(EnvironmentProblem, match="worker 0: NCCL did not begin"):
@@ -195,5 +241,3 @@ def test_cupy_without_nccl_is_an_error_that_says_what_to_install(nccl):
     xp = types.SimpleNamespace(cuda=types.SimpleNamespace(nccl=nccl))
     with pytest.raises(EnvironmentProblem, match="nvidia-nccl-cu12"):
         NcclAllReduce.of(Group(0, 1, []), xp)
-    with pytest.raises(EnvironmentProblem, match="CUDAPlace"):
-        NcclAllReduce.of(Group(0, 1, []), np)

@@ -106,7 +106,7 @@ class Doubling:
 
 
 def test_a_reducer_is_one_class_and_one_line_of_the_table(monkeypatch):
-    monkeypatch.setitem(choosing.REDUCERS, "doubling", choosing.Way(lambda group, nodes: [Doubling()], "in no order"))
+    monkeypatch.setitem(choosing.WAYS, "doubling", choosing.Way(lambda group, nodes: [Doubling()], None, "in no order"))
 
     def work(group):
         return step_of(connected(group), 0)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from fleet_mpi import settings
+from fleet_mpi.collective import device_reducers
 from fleet_mpi.collective.choosing import Options
+from fleet_mpi.collective.exact_on_devices import DeviceExactAllReduce
 from fleet_mpi.collective.group import Group
-from fleet_mpi.collective.staging import StagedAllReduce
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace
@@ -52,8 +53,8 @@ class Worker:
         self.state = {name: self.scope.array(name) for name in names}
 
 
-def train(name, place, startup_place=None, workers=2, options=None):
-    """The workers after training."""
+def train(name, place, startup_place=None, workers=2, options=None, wanted="exact"):
+    """The workers after training, with FLEET_MPI_ALLREDUCE as ``wanted``."""
     network = Network()
     made = [Worker(CELLS[name], index, [network.transport(index)], workers,
                    options or Options(fuse_mb=SMALL, last_mb=SMALL)) for index in range(workers)]
@@ -65,10 +66,11 @@ def train(name, place, startup_place=None, workers=2, options=None):
         except BaseException as error:
             failures.append(error)
     threads = [threading.Thread(target=run, args=(worker,)) for worker in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with settings.override(FLEET_MPI_ALLREDUCE=wanted):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     if failures:
         raise failures[0]
     return made
@@ -91,7 +93,7 @@ def test_workers_on_devices_come_to_the_same_parameters(name):
     on_devices, on_hosts = train(name, StandInPlace()), train(name, CPUPlace())
     assert_close(on_devices, on_hosts)
     assert all(isinstance(array, DeviceArray) for array in on_devices[0].state.values())
-    assert all(isinstance(one, StagedAllReduce) for one in on_devices[0].session.reducers)
+    assert all(isinstance(one, DeviceExactAllReduce) for one in on_devices[0].session.reducers)
     if "batch norm" not in name:  # whose statistics are each worker's own
         for key, array in on_devices[0].state.items():
             assert host(array).tobytes() == host(on_devices[1].state[key]).tobytes()
@@ -124,14 +126,18 @@ class Nccl:
 
         class NcclCommunicator:
             def __init__(self, size, unique_id, rank):
-                assert (size, unique_id) == (ranks, bytes(range(128)))
-                self.rank = rank
+                assert size in (1, ranks) and unique_id == bytes(range(128))
+                self.rank, self.size = rank, size
 
             def allReduce(self, source, target, count, kind, op, stream):
                 line = np.frombuffer((ctypes.c_float * count).from_address(source), np.float32)
-                emulated.streams[stream].todo.append(lambda: emulated.add_up(self.rank, line))
+                if self.size > 1:  # alone a worker tries whether there is NCCL
+                    emulated.streams[stream].todo.append(lambda: emulated.add_up(self.rank, line))
 
             def check_async_error(self):
+                pass
+
+            def abort(self):
                 pass
         self.NcclCommunicator = NcclCommunicator
 
@@ -149,7 +155,8 @@ class Nccl:
         self.sums += rank == 0
 
 
-def test_a_setting_lets_nccl_sum(monkeypatch):
+@pytest.mark.parametrize("wanted", ("", "nccl"))
+def test_nccl_sums_where_it_is_there(wanted, monkeypatch):
     streams, make = {}, device.cuda.Stream
 
     def noted(**options):
@@ -159,13 +166,12 @@ def test_a_setting_lets_nccl_sum(monkeypatch):
     nccl = Nccl(2, streams)
     monkeypatch.setattr(device.cuda, "Stream", noted)
     monkeypatch.setattr(device.cuda, "nccl", nccl, raising=False)
-    with settings.override(FLEET_MPI_ALLREDUCE="nccl"):
-        workers = train("sgd", StandInPlace())
+    monkeypatch.setattr(device_reducers, "address", lambda xp: threading.current_thread().name)
+    workers = train("sgd", StandInPlace(), wanted=wanted)
     assert_close(workers, train("sgd", CPUPlace()))
     assert nccl.sums == CELLS["sgd"].steps * len(workers[0].plan.buckets)
 
 
 def test_nccl_is_refused_without_it():
-    with settings.override(FLEET_MPI_ALLREDUCE="nccl"), pytest.raises(EnvironmentProblem,
-                                                                      match="expected NCCL beside cupy"):
-        train("sgd", StandInPlace())
+    with pytest.raises(EnvironmentProblem, match="FLEET_MPI_ALLREDUCE=nccl: worker 0: cupy finds no NCCL"):
+        train("sgd", StandInPlace(), wanted="nccl")
