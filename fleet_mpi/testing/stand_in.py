@@ -5,9 +5,9 @@ by itself: no ``__array__``, no iteration, no ``float()``, no mixing with numpy'
 ``device`` stands for the module cupy and has only what cupy has too. So an op that passes with them
 has no silent copy through the host and calls nothing that a GPU could not do. ``device.cuda`` has streams
 and events: copies to and from pinned memory happen only when someone waits for them, and an array shows
-its address (``__cuda_array_interface__``, which MPI takes) only after its stream was waited for. Importing
-this registers the pair with ``fleet_mpi.arrays``. The list of functions follows cupy's own ``__init__.py``;
-no GPU was at hand to try them, so a test on one has the last word.
+its address (``__cuda_array_interface__``, which MPI takes) only after its stream was waited for. Indices and ``at``
+behave as cupy's (``indexing``); results have numpy's bits, where cupy's exp, log and sums round otherwise. Importing
+this registers the pair with ``fleet_mpi.arrays``. A test holds its names and keywords against a table of cupy's.
 """
 
 import operator
@@ -17,7 +17,7 @@ import numpy as np
 
 from fleet_mpi import arrays
 from fleet_mpi.errors import FleetError, UnknownName, nearest
-from fleet_mpi.testing import streams
+from fleet_mpi.testing import indexing, streams
 
 _SCALARS = (bool, int, float, complex)
 
@@ -53,12 +53,13 @@ class DeviceArray:
 
     def __getitem__(self, key):
         streams.current_stream().catch_up()
-        return _wrapped(self._values[_view_key(_index(key))])
+        return _wrapped(self._values[_view_key(indexing.wrapped(self.shape, _index(key)))])
 
     def __setitem__(self, key, value):
         streams.current_stream().catch_up()
-        self._values[_index(key)] = _operand(value, "item assignment")
-        written = self._values[_view_key(_index(key))]  # a copy, where elements are chosen one by one
+        key = indexing.wrapped(self.shape, _index(key))
+        self._values[key] = _operand(value, "item assignment")
+        written = self._values[_view_key(key)]  # a copy, where elements are chosen one by one
         streams.current_stream().note(written if np.may_share_memory(written, self._values) else self._values)
 
     def __getattr__(self, name):
@@ -183,6 +184,7 @@ def _call(name, function, args, keywords, arrays_until=None):
     """Call a numpy function with device arguments; ``out`` is returned as the object it is."""
     _check_operands(name, args)
     streams.current_stream().catch_up()
+    function = _AS_CUPY.get(name, function)
     out = keywords.pop("out", None)
     plain = [_argument(value, name, arrays_until is None or position < arrays_until)
              for position, value in enumerate(args)]
@@ -210,21 +212,25 @@ class Ufunc:
     # (int64 above all). Newer versions may take more; what runs here runs on older ones too.
     _ADDED = "int32 uint32 uint64 float16 float32 float64".split()
     _COMPARED = "int32 uint32 uint64 float32 float64".split()
-    _AT = {"add": _ADDED, "maximum": _COMPARED, "minimum": _COMPARED}
+    _AT = {"add": (_ADDED, indexing.add_at), "maximum": (_COMPARED, indexing.maximum_at),
+           "minimum": (_COMPARED, indexing.minimum_at)}
+    KEYWORDS = ("out", "dtype", "casting")
 
     def __init__(self, name):
         self.__name__ = name
         self._function = getattr(np, name)
 
     def __call__(self, *args, **keywords):
-        _check_keywords(self.__name__, keywords, ("order", "subok", "signature"))
+        _check_keywords(self.__name__, keywords, keywords.keys() - self.KEYWORDS)
         if len(args) > self._function.nin and keywords.get("out") is None:
+            if self.__name__ == "matmul":
+                raise UnknownName("cupy's matmul takes two arrays, and out by its name only: out=...")
             args, keywords["out"] = args[:self._function.nin], args[self._function.nin]
         return _call(self.__name__, self._function, args, keywords)
 
     def at(self, array, indices, values):
         """Unbuffered in-place operation on the elements at ``indices``, which may repeat."""
-        allowed = self._AT.get(self.__name__)
+        allowed, run = self._AT.get(self.__name__, (None, None))
         if allowed is None:
             raise UnknownName(f"cupy has no {self.__name__}.at; it has at for: {', '.join(self._AT)}")
         target = _operand(array, self.__name__ + ".at")
@@ -232,7 +238,8 @@ class Ufunc:
             raise UnknownName(f"cupy's {self.__name__}.at works on {', '.join(allowed)}, "
                               f"not on {target.dtype}")
         streams.current_stream().catch_up()
-        self._function.at(target, _index(indices), _operand(values, self.__name__ + ".at"))
+        key = indexing.wrapped(target.shape, _index(indices))
+        run(target, key, _operand(values, self.__name__ + ".at"))
         _noted(None, (array,))
 
     def __getattr__(self, name):
@@ -292,14 +299,27 @@ def _dtypes(function):
     return lambda *args: function(*(a.dtype if isinstance(a, DeviceArray) else a for a in args))
 
 
-_REFUSED_ANYWHERE = ("initial", "where", "subok", "like", "order")
+_AS_CUPY = {name: getattr(indexing, name) for name in ("take", "put", "take_along_axis", "put_along_axis")}
+
+_REFUSED_ANYWHERE = ("initial", "where", "subok", "like", "order", "device")
+# What numpy has and cupy has not, or under another name; see tests/unit/testing/cupy_table.py.
+_ONLY_NUMPY = {
+    **dict.fromkeys("sort argsort".split(), ("stable",)),
+    **dict.fromkeys("partition argpartition isin".split(), ("kind",)),
+    **dict.fromkeys("var std nanvar nanstd".split(), ("mean", "correction")),
+    **dict.fromkeys("percentile quantile".split(), ("weights",)),
+    **dict.fromkeys("intersect1d union1d".split(), ("ar2",)),
+    "unique": ("sorted",), "lexsort": ("axis",), "count_nonzero": ("keepdims",), "clip": ("min", "max"),
+    "indices": ("sparse",), "delete": ("obj",), "extract": ("arr",), "unravel_index": ("shape",),
+}
 _REFUSED_KEYWORDS = {
+    **{name: (*_REFUSED_ANYWHERE, *keywords) for name, keywords in _ONLY_NUMPY.items()},
     "einsum": ("out", "order", "casting"),
     "take": ("mode",),
     "copyto": (),
     "astype": ("subok",),
-    "ravel": (), "reshape": (), "copy": ("subok",), "flatten": (), "empty": (), "zeros": (), "ones": (),
-    "full": (),
+    "ravel": (), "reshape": ("shape",), "copy": ("subok",), "flatten": (),
+    **dict.fromkeys("empty zeros ones full".split(), ("like", "device")),
 }
 
 _UFUNCS = """

@@ -48,7 +48,7 @@ extern "C" __global__ void note_outside(const long long *ids, unsigned long long
             }
         }
         __threadfence();
-        if (atomicAdd(note + 3, 1ull) != size - 1)
+        if (atomicAdd(note + 3, 1ull) != (unsigned long long)size - 1)
             continue;
         const unsigned long long found = atomicExch(note + 4, 0ull);
         if (found && !note[0]) {

@@ -37,7 +37,7 @@ class CenterLoss:
             if moves:
                 total = xp.zeros(centers.shape, centers.dtype)
                 row_kernels.add_at(total, labels, diff)
-                seen = 1.0 + xp.bincount(labels, minlength=count)
+                seen = 1.0 + xp.bincount(xp.clip(labels, 0, count - 1), minlength=count)
                 xp.add(out, total * (rate / seen.astype(total.dtype)).reshape(-1, 1), out)
         return run
 

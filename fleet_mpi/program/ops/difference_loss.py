@@ -1,5 +1,6 @@
 """Losses of the difference of two variables: Huber, smooth L1, ranking, divergence; and label smoothing."""
 
+from fleet_mpi.program.engine.outside import id_check
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.loss import as_rows, infer_as
 
@@ -220,9 +221,10 @@ class BprLoss:
     def run(k):
         """The label's own term is log 2, taken off the sum."""
         x, labels, loss, xp = as_rows(k["X"]), k["Label"].reshape(-1, 1), k["Y"].reshape(-1), k.xp
-        others = float(x.shape[1] - 1)
+        others, check = float(x.shape[1] - 1), id_check(k, x.shape[1], "the classes")
 
         def run():
+            check(labels)
             terms = xp.logaddexp(x - xp.take_along_axis(x, labels, axis=1), 0.0)
             own = xp.take_along_axis(terms, labels, axis=1).reshape(-1)
             xp.divide(terms.sum(axis=1) - own, others, loss)

@@ -99,9 +99,11 @@ class MeanIou:
         def run():
             for check, line in zip(checks, (guesses, labels)):
                 check(line)
+            # On a device nothing was refused yet, and the counts must be of all classes and no others.
+            guessed, labelled = (xp.clip(line, 0, classes - 1) for line in (guesses, labels))
             hit = guesses == labels
-            right = xp.bincount(labels[hit], minlength=classes)
-            missed = xp.bincount(labels[~hit], minlength=classes) + xp.bincount(guesses[~hit], minlength=classes)
+            right = xp.bincount(labelled[hit], minlength=classes)
+            missed = xp.bincount(labelled[~hit], minlength=classes) + xp.bincount(guessed[~hit], minlength=classes)
             xp.copyto(correct, right + sum(k.all("InCorrects")), casting="same_kind")
             xp.copyto(wrong, missed + sum(k.all("InWrongs")), casting="same_kind")
             union = correct + wrong

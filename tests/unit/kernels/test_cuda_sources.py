@@ -1,7 +1,7 @@
 """The CUDA sources without a GPU: compiled to PTX by NVRTC or nvcc, and run on the CPU, thread by thread.
 
-On the CPU a header gives CUDA's words a meaning, g++ compiles the very text, and a stand-in for cupy's RawModule calls
-it once for every thread of the grid, last thread first: what the versions for cupy hand over is tested with it.
+On the CPU a header gives CUDA's words a meaning, g++ compiles the very text, and stand-ins for NVRTC and cupy's Module
+call it once for every thread of the grid, last thread first: what the versions for cupy hand over is tested with it.
 """
 
 import ctypes
@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import itertools
 import pathlib
+import re
 import shutil
 import subprocess
 import types
@@ -18,28 +19,36 @@ import numpy as np
 import pytest
 
 from fleet_mpi import arrays
+from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.kernels import KERNELS
 from fleet_mpi.kernels.cuda import (
     compiling as cuda_compiling,
     rank_sums as cuda_rank_sums,
+    rows as cuda_rows,
+    sequence as cuda_sequence,
     unscaling as cuda_unscaling,
     update as cuda_update,
 )
 from fleet_mpi.kernels.cuda.compiling import complete
-from fleet_mpi.kernels.reference import rank_sums, unscaling, update
+from fleet_mpi.kernels.reference import rank_sums, rows, sequence, unscaling, update
 from fleet_mpi.testing import DeviceArray, device
 
 HERE = pathlib.Path(__file__).parent
 FAMILIES = {"update": (cuda_update, ("float32", "float64")),
             "rank_sums": (cuda_rank_sums, ("float16", "float32", "float64")),
-            "unscaling": (cuda_unscaling, ("float16", "float32", "float64"))}
+            "unscaling": (cuda_unscaling, ("float16", "float32", "float64")),
+            "rows": (cuda_rows, ("float16", "float32", "float64", "int32", "int64")),
+            "sequence": (cuda_sequence, ("float32", "float64"))}
 ENTRIES = {"update": ("sgd", "momentum", "adam", "move_powers"), "rank_sums": ("sum_of_ranks",),
-           "unscaling": ("unscale", "zero_if")}
+           "unscaling": ("unscale", "zero_if"), "rows": ("add_in_order",), "sequence": ("pool_sum", "pool_max")}
 SOURCES = [pytest.param(complete(module.SOURCE, dtype), ENTRIES[family], id=f"{family}-{dtype}")
            for family, (module, dtypes) in FAMILIES.items() for dtype in dtypes]
 SOURCES += [pytest.param(complete(cuda_unscaling.SCALE_SOURCE, dtype), ("next_scale",), id=f"next_scale-{dtype}")
             for dtype in ("float32", "float64")]
-ARCHITECTURE = "compute_75"  # the oldest that CUDA 12 and 13 both compile for
+SOURCES.append(pytest.param(complete(cuda_rows.LOOKING, "int64"), ("note_outside",), id="looking"))
+ARCHITECTURES = (75, 80, 90, 100)  # from the oldest that CUDA 12 and 13 both compile for
+# A block's threads have 64k registers to share: so many each let at least four blocks of THREADS run side by side.
+MOST_REGISTERS = 64
 
 # ---------------------------------------------------------------------- on the CPU
 
@@ -55,6 +64,11 @@ extern "C" void become(unsigned block, unsigned thread, unsigned threads, unsign
 {
     blockIdx.x = block; threadIdx.x = thread; blockDim.x = threads; gridDim.x = blocks;
 }
+typedef unsigned long long counter;
+static inline void __threadfence() {}
+static inline counter atomicAdd(counter *at, counter x) { const counter was = *at; *at += x; return was; }
+static inline counter atomicExch(counter *at, counter x) { const counter was = *at; *at = x; return was; }
+static inline counter atomicMax(counter *at, counter x) { const counter was = *at; if (x > was) *at = x; return was; }
 static inline float __uint_as_float(unsigned bits) { float x; std::memcpy(&x, &bits, 4); return x; }
 static inline unsigned __float_as_uint(float x) { unsigned bits; std::memcpy(&bits, &x, 4); return bits; }
 """
@@ -63,20 +77,12 @@ CTYPES = {np.float32: ctypes.c_float, np.float64: ctypes.c_double, np.int32: cty
 
 
 class OnTheCPU:
-    """What cupy.RawModule is, with a compiled library of this machine in it."""
+    """What cupy.cuda.Module is, with a compiled library of this machine in it."""
 
-    folder, options_seen, launched = None, [], []
-    numbers = itertools.count()
+    folder, launched = None, []
 
-    def __init__(self, *, code, options=()):
-        self.options_seen.append(options)
-        source = self.folder / f"kernels{next(self.numbers)}.cpp"
-        source.write_text(WORDS + code)
-        command = ["g++", "-O2", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC",
-                   str(source), "-o", str(source.with_suffix(".so"))]
-        made = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert made.returncode == 0, made.stderr
-        self.library = ctypes.CDLL(str(source.with_suffix(".so")))
+    def load(self, code):
+        self.library = ctypes.CDLL(code.decode())
 
     def get_function(self, name):
         function = getattr(self.library, name)
@@ -91,16 +97,68 @@ class OnTheCPU:
         return run
 
 
+class Compiler:
+    """What cupy.cuda.nvrtc is, with g++ behind it; a program is the path of its text."""
+
+    class NVRTCError(Exception):
+        pass
+
+    known = ARCHITECTURES
+    options_seen, numbers = [], itertools.count()
+
+    def getVersion(self):
+        return 13, 0
+
+    def getSupportedArchs(self):
+        return self.known
+
+    def createProgram(self, source, name, headers, include_names):
+        path = OnTheCPU.folder / f"kernels{next(self.numbers)}.cpp"
+        path.write_text(WORDS + source)
+        return path
+
+    def compileProgram(self, program, options):
+        self.options_seen.append(options)
+        command = ["g++", "-O2", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC",
+                   str(program), "-o", str(program.with_suffix(".so"))]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        program.with_suffix(".log").write_text(made.stderr)
+        if made.returncode:
+            raise self.NVRTCError
+
+    def getProgramLog(self, program):
+        return program.with_suffix(".log").read_text()
+
+    def getCUBIN(self, program):
+        assert "sm_" in self.options_seen[-1][-1]
+        return str(program.with_suffix(".so")).encode()
+
+    def getPTX(self, program):
+        assert "compute_" in self.options_seen[-1][-1]
+        return str(program.with_suffix(".so")).encode()
+
+    def destroyProgram(self, program):
+        program.unlink()
+
+
 @pytest.fixture(scope="module")
 def on_the_cpu(tmp_path_factory):
-    """The stand-in for cupy compiles kernels for this machine."""
+    """The stand-in for cupy compiles kernels for this machine, and is a device of capability 8.0."""
     if not shutil.which("g++"):
         pytest.skip("no g++ to run CUDA sources on the CPU with")
     OnTheCPU.folder = tmp_path_factory.mktemp("cuda")
+    cuda = types.SimpleNamespace(
+        nvrtc=Compiler(), Module=OnTheCPU, runtime=types.SimpleNamespace(getDevice=lambda: 0),
+        Device=lambda number: types.SimpleNamespace(compute_capability="80"))
+    kept = {name: device.cuda.__dict__.get(name) for name in vars(cuda)}
     forget()
-    device.RawModule = OnTheCPU
+    device.cuda.__dict__.update(vars(cuda))
     yield OnTheCPU
-    del device.RawModule
+    for name, value in kept.items():
+        if value is None:
+            delattr(device.cuda, name)
+        else:
+            setattr(device.cuda, name, value)
     forget()
 
 
@@ -143,8 +201,9 @@ def test_on_the_cpu_the_source_gives_the_bits_of_the_reference(family, name, mak
         KERNELS[family, name].reference(*expected)
         getattr(FAMILIES[family][0], name)(*arguments)
     assert_same_bits(arguments, expected)
+    is_empty = any(isinstance(one, np.ndarray) and not one.size for one in expected)
     launches = 1 + (name == "adam_unless")  # the beta powers, which are there even for a parameter without elements
-    assert len(on_the_cpu.launched) == launches - (expected[0].size == 0), "the reference ran"
+    assert len(on_the_cpu.launched) in (launches, launches - is_empty), "the reference ran"
 
 
 @pytest.mark.parametrize("family, name", [(family, name) for family, (module, _) in FAMILIES.items()
@@ -198,9 +257,25 @@ def test_what_a_source_does_not_fit_is_left_to_the_reference(on_the_cpu):
     assert not on_the_cpu.launched
 
 
-def test_products_and_sums_are_not_to_be_contracted(on_the_cpu):
+def test_these_options_and_no_others_are_passed(on_the_cpu):
+    forget()
+    Compiler.options_seen.clear()
     cuda_update.sgd(*on_device((np.ones(1), np.ones(1), np.ones(1))))
-    assert set(on_the_cpu.options_seen) == {("--fmad=false",)}
+    assert Compiler.options_seen == [(*cuda_compiling.OPTIONS, "--gpu-architecture=sm_80")]
+    assert {"--fmad=false", "--ftz=false"} < set(cuda_compiling.OPTIONS)
+
+
+def test_a_device_newer_than_the_compiler_gets_ptx(on_the_cpu, monkeypatch):
+    forget()
+    monkeypatch.setattr(Compiler, "known", (52, 75))
+    cuda_update.sgd(*on_device((np.ones(1), np.ones(1), np.ones(1))))
+    assert Compiler.options_seen[-1][-1] == "--gpu-architecture=compute_75"
+    forget()
+
+
+def test_a_source_that_does_not_compile_is_one_sentence(on_the_cpu):
+    with pytest.raises(EnvironmentProblem, match=r"(?s)NVRTC \(13, 0\) cannot compile a kernel for sm_80.*error"):
+        cuda_compiling.launch("nonsense", "sgd", 1, device.ones(1))
 
 
 def test_arrays_of_cupy_get_the_version_for_it(monkeypatch):
@@ -209,6 +284,9 @@ def test_arrays_of_cupy_get_the_version_for_it(monkeypatch):
     monkeypatch.setitem(arrays._modules, Array, types.ModuleType("cupy"))
     for kernel, version in ((update.adam, cuda_update.adam), (unscaling.unscale, cuda_unscaling.unscale),
                             (rank_sums.sum_of_ranks, cuda_rank_sums.sum_of_ranks),
+                            (rows.scatter_add_rows, cuda_rows.scatter_add_rows),
+                            (rows.note_outside, cuda_rows.note_outside),
+                            (sequence.pool_max, cuda_sequence.pool_max),
                             (update.adagrad, update.adagrad.reference)):
         assert kernel.pick(Array()) is version
         del kernel._by_type[Array]
@@ -237,10 +315,10 @@ def told(library, program, what):
     return text.value.decode()
 
 
-def by_nvrtc(source, tmp_path):
+def by_nvrtc(source, architecture=ARCHITECTURES[0]):
     library, program = nvrtc(), ctypes.c_void_p()
     assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
-    options = [option.encode() for option in (*cuda_compiling.OPTIONS, f"--gpu-architecture={ARCHITECTURE}")]
+    options = [option.encode() for option in (*cuda_compiling.OPTIONS, f"--gpu-architecture=compute_{architecture}")]
     code = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     log = told(library, program, "ProgramLog")
     assert code == 0 and "warning" not in log, log
@@ -249,14 +327,21 @@ def by_nvrtc(source, tmp_path):
     return ptx
 
 
-def by_nvcc(source, tmp_path):
-    if not shutil.which("nvcc"):
+def nvcc():
+    """The path of nvcc; skips where there is none."""
+    found = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if not found:
         pytest.skip("no nvcc here")
+    return found
+
+
+def by_nvcc(source, tmp_path, *options):
+    """(the file that nvcc made of a source, what it said)."""
     (tmp_path / "kernels.cu").write_text(source)
-    command = ["nvcc", "-ptx", f"-arch={ARCHITECTURE}", *cuda_compiling.OPTIONS, "kernels.cu", "-o", "kernels.ptx"]
-    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    command = [nvcc(), *options, *cuda_compiling.OPTIONS, "kernels.cu", "-o", "made"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert made.returncode == 0 and "warning" not in made.stderr, made.stderr
-    return (tmp_path / "kernels.ptx").read_text()
+    return tmp_path / "made", made.stdout + made.stderr
 
 
 def assert_exact_ptx(ptx, entries):
@@ -265,16 +350,30 @@ def assert_exact_ptx(ptx, entries):
     assert "div.approx" not in ptx and "div.full" not in ptx and "sqrt.approx" not in ptx and ".ftz" not in ptx
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source, entries", SOURCES)
-def test_nvrtc_compiles_the_source_to_exact_arithmetic(source, entries, tmp_path):
-    assert_exact_ptx(by_nvrtc(source, tmp_path), entries)
+def test_nvrtc_compiles_the_source_to_exact_arithmetic(source, entries, architecture):
+    assert_exact_ptx(by_nvrtc(source, architecture), entries)
 
 
 @pytest.mark.parametrize("source, entries", [SOURCES[0], SOURCES[2]])
 def test_nvcc_compiles_the_source_to_exact_arithmetic(source, entries, tmp_path):
-    assert_exact_ptx(by_nvcc(source, tmp_path), entries)
+    made, _ = by_nvcc(source, tmp_path, "-ptx", f"-arch=compute_{ARCHITECTURES[0]}")
+    assert_exact_ptx(made.read_text(), entries)
 
 
-def test_without_the_option_products_and_sums_are_contracted(monkeypatch, tmp_path):
-    monkeypatch.setattr(cuda_compiling, "OPTIONS", ())
-    assert "fma.rn" in by_nvrtc(complete(cuda_update.SOURCE, "float32"), tmp_path)
+@pytest.mark.slow
+@pytest.mark.parametrize("source, entries", SOURCES)
+def test_no_kernel_spills_registers(source, entries, tmp_path):
+    targets = [f"-gencode=arch=compute_{one},code=sm_{one}" for one in ARCHITECTURES]
+    _, said = by_nvcc(source, tmp_path, "-fatbin", "-Xptxas", "-v", *targets)
+    kernels = len(entries) * len(ARCHITECTURES)
+    assert said.count("0 bytes spill stores, 0 bytes spill loads") == kernels
+    registers = [int(one) for one in re.findall(r"Used (\d+) registers", said)]
+    assert len(registers) == kernels and max(registers) <= MOST_REGISTERS
+
+
+def test_without_the_options_numbers_are_contracted_and_flushed(monkeypatch):
+    monkeypatch.setattr(cuda_compiling, "OPTIONS", ("-ftz=true",))
+    ptx = by_nvrtc(complete(cuda_update.SOURCE, "float32"))
+    assert "fma.rn" in ptx and ".ftz" in ptx

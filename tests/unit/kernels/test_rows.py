@@ -6,6 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.reference import rows
+from fleet_mpi.testing import DeviceArray, device
 
 
 def table_of(rng, *shape, dtype=np.float32):
@@ -39,7 +40,13 @@ def outside_case(ids, height):
     return lambda rng: (np.array(ids, np.int64), height)
 
 
+def note_case(ids, *rest, before=(0, 0, 0)):
+    return lambda rng: (np.array(ids, np.int64), *rest, np.array([*before, 0, 0], np.int64))
+
+
 SHAPES = [((7,), (5, 3), -1), ((4, 1), (9, 2, 2), 4), ((0,), (5, 3), -1), ((300,), (8, 16), 0), ((6,), (5,), 2)]
+
+
 def split_case(count, begins, owners):
     def make(rng):
         ids = rng.integers(0, begins[-1] + 40, count)
@@ -55,6 +62,10 @@ KERNEL_CASES = {
     "scatter_add_rows": [scatter_case(*shape) for shape in SHAPES],
     "merge_rows": [merge_case(0, 9, (3,)), merge_case(1, 9, (3,)), merge_case(500, 20, (4,)),
                    merge_case(500, 2 ** 62, (2, 3)), merge_case(64, 5, (), np.float64)],
+    "note_outside": [
+        note_case([0, 2, 1], 0, 3, 0, 4), note_case([0, 3, -1], 0, 3, 0, 4), note_case([[-5], [-1]], 0, 3, -5, 4),
+        note_case([-7, 3], -(1 << 63), 3, 0, 4), note_case([9] * 3, 0, 3, 0, 5, before=(4, 1, 7)),
+        note_case([0] * 9000 + [2 ** 62] * 2, 0, 3, 0, 2), note_case([], 0, 3, 0, 1), note_case([0], 0, 0, 0, 1)],
     "first_outside": [outside_case(*case) for case in
                       (([], 3), ([0, 2], 3), ([0, 3, -1], 3), ([[1], [-1]], 2), ([0], 0))],
 }
@@ -146,3 +157,44 @@ def test_ids_are_split_by_their_owners_in_their_order():
     rows.split_ids(ids, np.array([0, 20, 60]), np.array([0, -20, -60]), np.array([1, 2, 0]), counts, local, order)
     assert counts.tolist() == [2, 3, 1]
     assert local.tolist() == [0, 1, 3, 19, 3, 5] and order.tolist() == [2, 4, 1, 3, 5, 0]
+
+
+def added_on_a_device(target, index, values):
+    """The host's result and a device's, each in its own copy of the target's memory."""
+    there = DeviceArray(target.copy(order="K"))
+    as_device = tuple(map(device.asarray, index)) if isinstance(index, tuple) else device.asarray(index)
+    np.add.at(target, index, values)
+    rows.add_at(there, as_device, device.asarray(values))
+    return target, device.asnumpy(there)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "float32", "float64"))
+@pytest.mark.parametrize("shape, index", (
+    ((5,), lambda rng: rng.integers(0, 5, 300)),
+    ((5, 3), lambda rng: rng.integers(0, 5, (100, 2))),
+    ((2, 3, 4), lambda rng: (rng.integers(0, 2, (40, 1)), rng.integers(0, 3, (1, 9)))),
+    ((2, 3, 4), lambda rng: tuple(rng.integers(0, size, 200) for size in (2, 3, 4))),
+    ((4, 2), lambda rng: np.zeros(0, np.int64))))
+def test_on_a_device_values_are_added_in_order_of_occurrence(shape, index, dtype):
+    rng = np.random.default_rng(3)
+    index = index(rng)
+    depth = len(index) if isinstance(index, tuple) else 1
+    values = table_of(rng, *np.broadcast_shapes(*(np.shape(one) for one in (index if depth > 1 else [index]))),
+                      *shape[depth:], dtype=dtype)
+    for target in (table_of(rng, *shape, dtype=dtype), table_of(rng, *shape[::-1], dtype=dtype).T):
+        host, there = added_on_a_device(target, index, values)
+        np.testing.assert_array_equal(there, host)
+
+
+def test_one_value_for_all_places_is_spread():
+    host, there = added_on_a_device(np.zeros((3, 2)), np.array([1, 1, 2]), 0.1)
+    np.testing.assert_array_equal(there, host)
+
+
+def test_the_order_would_be_missed():
+    """cupy's own ``add.at`` gives other bits, also that of the stand-in: without this the tests above prove nothing."""
+    values = np.random.default_rng(3).standard_normal(3000).astype(np.float32)
+    there, host = device.zeros(1, "float32"), np.zeros(1, np.float32)
+    device.add.at(there, device.zeros(3000, "int64"), device.asarray(values))
+    np.add.at(host, np.zeros(3000, np.int64), values)
+    assert device.asnumpy(there) != host
