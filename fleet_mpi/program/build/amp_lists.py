@@ -40,13 +40,12 @@ class AutoMixedPrecisionLists:
 
     def precision(self, op, sources):
         """In what an op is to be computed, its sources being so; None where a gray op has no source with a mark."""
-        if op.type in self.white_list and not self.black_varnames.intersection(
-                [*op.input_arg_names, *op.output_arg_names]):
-            return HALF
-        if op.type not in self.gray_list or self.black_varnames.intersection(
-                [*op.input_arg_names, *op.output_arg_names]) or SINGLE in sources:
+        is_listed = op.type in self.white_list or op.type in self.gray_list
+        if not is_listed or self.black_varnames.intersection([*op.input_arg_names, *op.output_arg_names]):
             return SINGLE
-        return HALF if HALF in sources else None
+        if op.type in self.white_list:
+            return HALF
+        return SINGLE if SINGLE in sources else HALF if HALF in sources else None
 
 
 def mark(block, lists):
@@ -70,7 +69,12 @@ def _read_by_bodies(block):
 
 
 def _may_be_half(op, fixed):
-    """Whether an op's numbers can be float16: dense float32 ones that nobody needs as such after the step."""
+    """Whether an op's numbers can be float16: dense float32 ones that nobody needs as such after the step.
+
+    An op that names its result's type, as ``cast`` does, keeps to it.
+    """
+    if op.attrs.get("out_dtype") or op.attrs.get("dtype") or "sub_block" in op.attrs:
+        return False
     half_slots = find(op.type).traits.get("half_slots")
     for slots in (op.inputs, op.outputs):
         for slot, names in slots.items():
@@ -80,4 +84,4 @@ def _may_be_half(op, fixed):
                 becomes_half = slots is op.outputs and (half_slots is None or slot in half_slots.split())
                 if becomes_half and (var.persistable or var.name in fixed):
                     return False
-    return "sub_block" not in op.attrs
+    return True
