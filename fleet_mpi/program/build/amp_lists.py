@@ -7,7 +7,7 @@ device insert the casts (``engine/precision``). On the host marks are without ef
 """
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.graph.operator import COMPUTE_DTYPE
+from fleet_mpi.program.graph.operator import COMPUTE_DTYPE, HALF, SINGLE
 from fleet_mpi.program.graph.program import outside_names
 from fleet_mpi.program.graph.registry import find
 from fleet_mpi.program.graph.types import VarType
@@ -21,8 +21,6 @@ GRAY = ("elementwise_add elementwise_sub elementwise_mul elementwise_div element
         "dropout relu relu6 leaky_relu soft_relu flatten2 stack unstack uniform_random "
         "uniform_random_batch_size_like gaussian_random gaussian_random_batch_size_like slice rank scale transpose2 "
         "reshape2 gather fill_constant get_tensor_from_selected_rows sign cast concat split")
-
-HALF, SINGLE = "float16", "float32"
 
 
 class AutoMixedPrecisionLists:

@@ -4,8 +4,8 @@ import pytest
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fluid import layers
-from fleet_mpi.program.build.amp_lists import HALF, SINGLE, AutoMixedPrecisionLists, mark
-from fleet_mpi.program.graph.operator import COMPUTE_DTYPE
+from fleet_mpi.program.build.amp_lists import AutoMixedPrecisionLists, mark
+from fleet_mpi.program.graph.operator import COMPUTE_DTYPE, HALF, SINGLE
 from fleet_mpi.program.graph.program import default_main_program
 
 

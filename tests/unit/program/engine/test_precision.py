@@ -25,8 +25,10 @@ X = RNG.normal(size=(4, 3, 6, 6)).astype("float32")
 
 # A gray op behind a white one: from [4, 2, 6, 6] to anything.
 GRAY = {
-    **{f"elementwise_{name}": lambda x, name=name: getattr(layers, f"elementwise_{name}")(x, layers.create_parameter(
-        [2], "float32", default_initializer=Constant(0.7)), axis=1) for name in ("add", "sub", "mul", "div", "max", "min")},
+    **{name: lambda x, name=name: getattr(layers, name)(
+        x, layers.create_parameter([2], "float32", default_initializer=Constant(0.7)), axis=1)
+       for name in ("elementwise_add", "elementwise_sub", "elementwise_mul", "elementwise_div", "elementwise_max",
+                    "elementwise_min")},
     "batch_norm": lambda x: layers.batch_norm(x, act="relu"),
     "layer_norm": lambda x: layers.layer_norm(x),
     "bias and relu": lambda x: layers.fc(x, 5, act="relu"),
