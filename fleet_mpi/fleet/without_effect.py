@@ -47,7 +47,6 @@ TABLE = {
     "loaders and data": ["use_double_buffer", "use_multiprocess", "double_buffer", "set_hdfs_config",
                          "paddle.io.DataLoader(places, use_buffer_reader, use_shared_memory, persistent_workers)",
                          "set_feed_type", "set_date", "set_generate_unique_feasigns"],
-    "mixed precision, optimizers": ["custom_white_list", "custom_black_list", "use_pure_fp16", "use_fp16_guard",
-                                    "amp_init", "multi_precision"],
+    "mixed precision, optimizers": ["use_pure_fp16", "use_fp16_guard", "amp_init", "multi_precision"],
     "paddle": ["paddle.enable_static", "paddle.v2.init", "FLAGS_* that mean nothing here (said once)"],
 }

@@ -12,7 +12,7 @@
     clip                gradient clipping
     regularizers        weight decay
     schedules           learning rates that change with the step
-    amp                 mixed precision: loss scaling, skipped steps
+    amp                 mixed precision: loss scaling, skipped steps; ``amp_lists``: which ops are float16
 
     variable_math       operators of variables: ``a + b``, ``a[0]``
     variable_methods    methods of variables: ``x.sum()``

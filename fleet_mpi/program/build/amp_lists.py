@@ -7,7 +7,7 @@ device insert the casts (``engine/precision``). On the host marks are without ef
 """
 
 from fleet_mpi.errors import UsageError
-from fleet_mpi.program.graph.operator import COMPUTE_DTYPE
+from fleet_mpi.program.graph.operator import COMPUTE_DTYPE, HALF, SINGLE
 from fleet_mpi.program.graph.program import outside_names
 from fleet_mpi.program.graph.registry import find
 from fleet_mpi.program.graph.types import VarType
@@ -21,8 +21,6 @@ GRAY = ("elementwise_add elementwise_sub elementwise_mul elementwise_div element
         "dropout relu relu6 leaky_relu soft_relu flatten2 stack unstack uniform_random "
         "uniform_random_batch_size_like gaussian_random gaussian_random_batch_size_like slice rank scale transpose2 "
         "reshape2 gather fill_constant get_tensor_from_selected_rows sign cast concat split")
-
-HALF, SINGLE = "float16", "float32"
 
 
 class AutoMixedPrecisionLists:
@@ -40,13 +38,12 @@ class AutoMixedPrecisionLists:
 
     def precision(self, op, sources):
         """In what an op is to be computed, its sources being so; None where a gray op has no source with a mark."""
-        if op.type in self.white_list and not self.black_varnames.intersection(
-                [*op.input_arg_names, *op.output_arg_names]):
-            return HALF
-        if op.type not in self.gray_list or self.black_varnames.intersection(
-                [*op.input_arg_names, *op.output_arg_names]) or SINGLE in sources:
+        is_listed = op.type in self.white_list or op.type in self.gray_list
+        if not is_listed or self.black_varnames.intersection([*op.input_arg_names, *op.output_arg_names]):
             return SINGLE
-        return HALF if HALF in sources else None
+        if op.type in self.white_list:
+            return HALF
+        return SINGLE if SINGLE in sources else HALF if HALF in sources else None
 
 
 def mark(block, lists):
@@ -70,7 +67,12 @@ def _read_by_bodies(block):
 
 
 def _may_be_half(op, fixed):
-    """Whether an op's numbers can be float16: dense float32 ones that nobody needs as such after the step."""
+    """Whether an op's numbers can be float16: dense float32 ones that nobody needs as such after the step.
+
+    An op that names its result's type, as ``cast`` does, keeps to it.
+    """
+    if op.attrs.get("out_dtype") or op.attrs.get("dtype") or "sub_block" in op.attrs:
+        return False
     half_slots = find(op.type).traits.get("half_slots")
     for slots in (op.inputs, op.outputs):
         for slot, names in slots.items():
@@ -80,4 +82,4 @@ def _may_be_half(op, fixed):
                 becomes_half = slots is op.outputs and (half_slots is None or slot in half_slots.split())
                 if becomes_half and (var.persistable or var.name in fixed):
                     return False
-    return "sub_block" not in op.attrs
+    return True

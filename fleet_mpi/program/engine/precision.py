@@ -5,11 +5,9 @@ computes in float16 stays float16 for those that read it; a gradient has the typ
 parameters arrive in float32. A host computes everything in float32, and its plans never come by here.
 """
 
-from fleet_mpi.program.graph.operator import COMPUTE_DTYPE, ROLE, Operator
+from fleet_mpi.program.graph.operator import COMPUTE_DTYPE, HALF, ROLE, SINGLE, Operator
 from fleet_mpi.program.graph.registry import FORWARD, GRAD, GRAD_DTYPES, find
 from fleet_mpi.program.graph.types import Role, VarType
-
-HALF, SINGLE = "float16", "float32"
 
 
 def with_casts(ops):

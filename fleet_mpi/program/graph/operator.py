@@ -11,8 +11,8 @@ _EXAMPLES = os.path.join(_PACKAGE, "examples")
 
 # Attributes every op carries besides its own.
 ROLE, ROLE_VAR, SCOPE = "op_role", "op_role_var", "op_namescope"
-# What an op is computed in on a device: "float16" or "float32", in programs with mixed precision.
-COMPUTE_DTYPE = "compute_dtype"
+# What an op is computed in on a device, in programs with mixed precision: one of these two element types.
+COMPUTE_DTYPE, HALF, SINGLE = "compute_dtype", "float16", "float32"
 # Attributes that name several blocks.
 BLOCK_LISTS = ("optimize_blocks",)
 # Left out when an op is printed.

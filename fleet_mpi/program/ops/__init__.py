@@ -40,6 +40,7 @@ Networks:
     sampling_grids          affine grids, grid sampling, resizing
     cubic_resizing          bicubic resizing
     fused                   two ops in one, put into plans only
+    widening                float16 in memory, float32 in the arithmetic
 
 Losses:
 
