@@ -14,7 +14,7 @@ LONGEST_FUNCTION = 60
 # model's progress goes where the original's goes. A loader's
 # worker flushes what the script's dataset printed.
 MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py", "data/worker_process.py", "launch/plan_command.py",
-                       "launch/doctor.py", "hapi/progress.py",
+                       "launch/doctor.py", "launch/gpu_check/__init__.py", "hapi/progress.py",
                          "launch/names_command.py")
 MAY_PRINT_TO_STDERR = ("__main__.py", "launch/")
 
