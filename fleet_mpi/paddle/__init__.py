@@ -14,6 +14,7 @@ from fleet_mpi.paddle import (common_ops_import, compat, dataset, distributed, i
                               regularizer, static, tensor, utils)
 from fleet_mpi.paddle.modes import (Tensor, disable_static, enable_static, get_default_dtype, get_device,
                                     in_dynamic_mode, seed, set_default_dtype, set_device)
+from fleet_mpi.paddle import of_1x as _of_1x
 from fleet_mpi.paddle.param_attr import ParamAttr
 from fleet_mpi.paddle.tensor.attribute import numel, rank, shape
 from fleet_mpi.paddle.tensor.creation import (arange, assign, diag, diagflat, empty, empty_like, eye, full, full_like,
@@ -50,24 +51,12 @@ float16, float32, float64 = (_VarType(name) for name in "float16 float32 float64
 
 base = fluid  # as 2.5 and later call it
 
-# Names that 1.8 had here.
-_OF_1X = {
-    **dict.fromkeys(("clamp", "div", "elementwise_sum"), "fleet_mpi.program.layers.early_tensor"),
-    **{f"elementwise_{name}": "fleet_mpi.program.layers.math"
-       for name in ("add", "sub", "mul", "div", "max", "min", "mod", "pow", "floordiv")},
-    **{f"reduce_{name}": "fleet_mpi.program.layers.reduction"
-       for name in ("all", "any", "max", "mean", "min", "prod", "sum")},
-    **dict.fromkeys(("create_global_var", "create_tensor", "fill_constant"), "fleet_mpi.program.layers.tensor"),
-    **dict.fromkeys(("mul", "sums"), "fleet_mpi.program.layers.math"),
-    **dict.fromkeys(("has_inf", "has_nan"), "fleet_mpi.program.layers.comparison")}
-
 # Not imported with the rest: many scripts use none of them.
 __getattr__ = _missing_name("paddle", globals(), {
     "no_grad": "fleet_mpi.fluid.dygraph:no_grad", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace",
     "paddle": "fleet_mpi.paddle",
-    "unique_with_counts": "fleet_mpi.program.layers.positions", "crop_tensor": "fleet_mpi.program.layers.positions",
     "get_cudnn_version": "fleet_mpi.paddle.modes", "set_printoptions": "fleet_mpi.paddle.modes",
-    "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_OF_1X,
+    "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_of_1x.PADDLE,
     **{name: f"fleet_mpi.paddle.{name}" for name in (
         "device", "distribution", "framework", "hapi", "incubate", "jit", "nn", "sysconfig", "text", "v2", "version",
         "vision")},

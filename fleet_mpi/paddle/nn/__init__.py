@@ -2,6 +2,7 @@
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.paddle.nn import functional, initializer
+from fleet_mpi.paddle.of_1x import NN as _OF_1X
 from fleet_mpi.program.build.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from fleet_mpi.program.layers.activation_classes import (ELU, SELU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh,
                                                          LogSigmoid, LogSoftmax, Maxout, Mish, PReLU, ReLU6, Silu,
@@ -26,7 +27,8 @@ from fleet_mpi.program.layers.transformer import (MultiHeadAttention, Transforme
 _RECURRENT = ("RNNCellBase", "SimpleRNNCell", "LSTMCell", "GRUCell", "RNN", "BiRNN", "SimpleRNN", "LSTM", "GRU")
 _VOLUMES = ("MaxPool3D", "AvgPool3D", "AdaptiveAvgPool3D", "AdaptiveMaxPool3D", "Pad3D")
 _LOSSES = ("NLLLoss", "KLDivLoss", "SmoothL1Loss", "MarginRankingLoss", "CTCLoss", "HSigmoidLoss", "PairwiseDistance")
-_LATE = {"layer": "fleet_mpi.paddle.nn.layer", "utils": "fleet_mpi.paddle.nn.utils",
+_LATE = {**_OF_1X,
+         "layer": "fleet_mpi.paddle.nn.layer", "utils": "fleet_mpi.paddle.nn.utils",
          **dict.fromkeys(_VOLUMES, "fleet_mpi.program.layers.volume_classes"),
          **dict.fromkeys(_LOSSES, "fleet_mpi.program.layers.loss_classes"),
          **dict.fromkeys(("Dropout2D", "Dropout3D", "AlphaDropout"), "fleet_mpi.program.layers.dropout_classes"),

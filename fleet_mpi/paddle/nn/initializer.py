@@ -1,6 +1,7 @@
 """``paddle.nn.initializer``: first values of parameters, with the argument lists of 2.x."""
 
 from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.paddle.of_1x import INITIALIZER as _OF_1X
 from fleet_mpi.program.build import initializers as _initializers
 from fleet_mpi.program.build.initializers import Bilinear, Initializer, set_global_initializer
 
@@ -70,4 +71,4 @@ class Assign(_initializers.NumpyArray):
 
 __path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
 
-__getattr__ = _missing_name("paddle.nn.initializer", globals())
+__getattr__ = _missing_name("paddle.nn.initializer", globals(), _OF_1X)

@@ -1,6 +1,7 @@
 """``paddle.tensor``: functions of variables, by the module of the original they come from."""
 
 from fleet_mpi.errors import missing_name as _missing_name
+from fleet_mpi.paddle.of_1x import TENSOR as _OF_1X
 from fleet_mpi.paddle.tensor import attribute, creation, linalg, logic, manipulation, math, random, search, stat
 from fleet_mpi.paddle.tensor.attribute import numel, rank, shape
 from fleet_mpi.paddle.tensor.creation import (arange, assign, create_tensor, diag, diagflat, empty, empty_like, eye,
@@ -29,4 +30,4 @@ from fleet_mpi.paddle.tensor.search import (argmax, argmin, argsort, index_sampl
                                             sort, topk, where)
 from fleet_mpi.paddle.tensor.stat import median
 
-__getattr__ = _missing_name("paddle.tensor", globals())
+__getattr__ = _missing_name("paddle.tensor", globals(), _OF_1X)

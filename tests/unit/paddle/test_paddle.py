@@ -6,6 +6,7 @@ import pytest
 from fleet_mpi import paddle
 from fleet_mpi.errors import NotBuilt
 from fleet_mpi.fleet.paddle2 import paddle_fleet
+from fleet_mpi.paddle import of_1x
 
 
 def test_programs_are_static():
@@ -24,6 +25,24 @@ def test_a_seed_is_that_of_the_default_programs():
 def test_the_version_is_the_one_whose_names_are_here():
     assert paddle.__version__ == "2.0.2"
     paddle.utils.require_version("1.6.0")
+
+
+def test_names_of_1_8_are_where_it_had_them():
+    assert paddle.data is paddle.fluid.data and paddle.nn.data is paddle.fluid.data
+    assert paddle.Executor is paddle.framework.Executor is paddle.static.Executor
+    assert paddle.program_guard is paddle.static.program_guard and paddle.manual_seed is paddle.seed
+    assert paddle.nn.functional.warpctc is paddle.fluid.layers.warpctc and paddle.nn.cond is paddle.fluid.layers.cond
+    assert paddle.nn.initializer.Xavier is paddle.fluid.initializer.Xavier
+    assert paddle.optimizer.AdamOptimizer is paddle.fluid.optimizer.AdamOptimizer
+    assert paddle.tensor.reduce_sum is paddle.reduce_sum is paddle.fluid.layers.reduce_sum
+
+
+@pytest.mark.parametrize("module, names", [
+    (paddle, of_1x.PADDLE), (paddle.framework, of_1x.FRAMEWORK), (paddle.tensor, of_1x.TENSOR), (paddle.nn, of_1x.NN),
+    (paddle.nn.functional, of_1x.FUNCTIONAL), (paddle.nn.initializer, of_1x.INITIALIZER),
+    (paddle.optimizer, of_1x.OPTIMIZER)])
+def test_every_name_of_1_8_is_found(module, names):
+    assert all(callable(getattr(module, name)) for name in names)
 
 
 def test_texts_and_bytes():

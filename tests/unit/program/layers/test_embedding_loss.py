@@ -1,7 +1,9 @@
 """Layers of program/layers/embedding_loss.py: values against the formula, and what training does with them."""
 
 import numpy as np
+import pytest
 
+from fleet_mpi.errors import ProgramError
 from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.engine.executor import Executor
@@ -32,6 +34,12 @@ def test_centers_follow_their_rows():
     assert found.tolist() == [[2], [10], [1]]
     np.testing.assert_allclose(scope.array("centers"), [[1, 1 / 3], [0, 0], [0.25, 0.25]], rtol=1e-6)
     assert "centers@GRAD" not in default_main_program().global_block().vars
+
+
+def test_rows_that_do_not_fit_the_centers_are_refused_by_a_run_not_by_the_declaration():
+    loss = layers.center_loss(data("x", [2, 3]), data("label", [2, 1], dtype="int64"), 3, 0.5, "centers")
+    with pytest.raises(ProgramError, match=r"expected Centers \[3, 2, 3\], got \[3, 2\]"):
+        run({"x": np.ones((1, 2, 3), "float32"), "label": np.zeros((1, 2, 1), "int64")}, loss)
 
 
 def test_centers_stay_where_they_are_told_to_and_the_rate_may_be_a_variable():
