@@ -9,37 +9,63 @@ import numpy as np
 from fleet_mpi.kernels.cuda.compiling import fits, launch
 from fleet_mpi.kernels.reference import update
 
-SOURCE = r"""
+# The arithmetic for one element, for the kernels over one parameter here and over many in ``update_groups``.
+ELEMENTS = r"""
+__device__ inline void sgd_element(real &param, real grad, real rate) { param -= rate * grad; }
+
+__device__ inline void momentum_element(real &param, real grad, real &velocity, real rate, real mu, int nesterov,
+                                        real l2, real rescale)
+{
+    const real p = param, g = rescale * grad + l2 * p, v = velocity * mu + g;
+    velocity = v;
+    param = p - (nesterov ? (g + mu * v) * rate : rate * v);
+}
+
+// What Adam's elements share: step, epsilon and decay.
+struct AdamScales {
+    real step, small, keep;
+    __device__ AdamScales(real beta1_pow, real beta2_pow, real rate, real epsilon, real coeff)
+    {
+        const real one = 1, root = sqrt(one - beta2_pow);
+        step = rate * root / (one - beta1_pow);
+        small = epsilon * root;
+        keep = one - rate * coeff;
+    }
+};
+
+__device__ inline void adam_element(real &param, real grad, real &moment1, real &moment2, const AdamScales &scales,
+                                    real beta1, real rest1, real beta2, real rest2)
+{
+    const real m1 = moment1 * beta1 + rest1 * grad, m2 = moment2 * beta2 + rest2 * grad * grad;
+    moment1 = m1;
+    moment2 = m2;
+    param = param * scales.keep - scales.step * (m1 / (sqrt(m2) + scales.small));
+}
+"""
+
+SOURCE = ELEMENTS + r"""
 extern "C" __global__ void sgd(real *param, const real *grad, const real *rate, long long size)
 {
     const real step = *rate;
     FOR_MY_ELEMENTS(i, size)
-        param[i] -= step * grad[i];
+        sgd_element(param[i], grad[i], step);
 }
 
 extern "C" __global__ void momentum(real *param, const real *grad, real *velocity, const real *rate, real mu,
                                     int nesterov, real l2, real rescale, long long size)
 {
     const real step = *rate;
-    FOR_MY_ELEMENTS(i, size) {
-        const real p = param[i], g = rescale * grad[i] + l2 * p, v = velocity[i] * mu + g;
-        velocity[i] = v;
-        param[i] = p - (nesterov ? (g + mu * v) * step : step * v);
-    }
+    FOR_MY_ELEMENTS(i, size)
+        momentum_element(param[i], grad[i], velocity[i], step, mu, nesterov, l2, rescale);
 }
 
 extern "C" __global__ void adam(real *param, const real *grad, real *moment1, real *moment2, const real *beta1_pow,
                                 const real *beta2_pow, const real *rate, real beta1, real rest1, real beta2,
                                 real rest2, real epsilon, real coeff, long long size)
 {
-    const real one = 1, root = sqrt(one - *beta2_pow), step = *rate * root / (one - *beta1_pow);
-    const real small = epsilon * root, keep = one - *rate * coeff;
-    FOR_MY_ELEMENTS(i, size) {
-        const real g = grad[i], m1 = moment1[i] * beta1 + rest1 * g, m2 = moment2[i] * beta2 + rest2 * g * g;
-        moment1[i] = m1;
-        moment2[i] = m2;
-        param[i] = param[i] * keep - step * (m1 / (sqrt(m2) + small));
-    }
+    const AdamScales scales(*beta1_pow, *beta2_pow, *rate, epsilon, coeff);
+    FOR_MY_ELEMENTS(i, size)
+        adam_element(param[i], grad[i], moment1[i], moment2[i], scales, beta1, rest1, beta2, rest2);
 }
 """
 

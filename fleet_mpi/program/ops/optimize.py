@@ -87,7 +87,7 @@ def bind_update(k, rule, slots):
     if copies:
         run = after_copies(k.xp, copies, run)
     if k.has("SkipUpdate"):
-        run = unless(k["SkipUpdate"], run)
+        run = Unless(k["SkipUpdate"], run)
     return run
 
 
@@ -102,6 +102,8 @@ def bound_rule(k, rule, held):
         return lambda: apply(param, merge(grad), rate, *states)
     param, *states = [array.reshape(-1) for array in held]
     grad = grad.reshape(-1)
+    if not arrays.is_host(param):
+        return rule.bind(param, grad, rate, states, **hypers)
     if rule.name == "sgd":
         # Small models are many short sgd ops: straight to the kernel.
         return partial(update.sgd.pick(param), param, grad, rate)
@@ -127,12 +129,15 @@ def after_copies(xp, copies, run):
     return run_on_copies
 
 
-def unless(flag, run):
-    """Run only where the flag ([1], bool) is false; on a device this waits for it."""
-    def run_or_skip():
-        if not arrays.to_host(flag)[0]:
-            run()
-    return run_or_skip
+class Unless:
+    """A call that is made only where the flag ([1], bool) is false; on a device this waits for it."""
+
+    def __init__(self, flag, run):
+        self.flag, self.run = flag, run
+
+    def __call__(self):
+        if not arrays.to_host(self.flag)[0]:
+            self.run()
 
 
 for _rule in RULES.values():
