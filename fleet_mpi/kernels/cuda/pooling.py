@@ -90,7 +90,6 @@ extern "C" __global__ void avg_pool_forward(const real *x, real *out, const real
     }
 }
 
-// Windows from last to first, as the reference, which goes over the offsets into windows, adds them.
 extern "C" __global__ void avg_pool_backward(const real *dout, real *dx, const real *shares, const int *bounds,
                                              Extents e, long long size)
 {
@@ -98,12 +97,10 @@ extern "C" __global__ void avg_pool_backward(const real *dout, real *dx, const r
         Ranges r;
         const long long windows = ranges_of(i, e.from, bounds, r) * e.to[0] * e.to[1] * e.to[2];
         real total = 0;
-        for (int d = r.end[0] - 1; d >= r.first[0]; d--)
-            for (int h = r.end[1] - 1; h >= r.first[1]; h--)
-                for (int w = r.end[2] - 1; w >= r.first[2]; w--) {
-                    const int window = (d * e.to[1] + h) * e.to[2] + w;
-                    total += dout[windows + window] * shares[window];
-                }
+        FOR_THE_RANGES(r, d, h, w) {
+            const int window = (d * e.to[1] + h) * e.to[2] + w;
+            total += dout[windows + window] * shares[window];
+        }
         dx[i] = total;
     }
 }
