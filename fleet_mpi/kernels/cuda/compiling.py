@@ -85,9 +85,31 @@ def launch(text, name, size, first, *arguments):
     ``size`` is handed over as the last argument. Returns at once: the device computes in its stream's order.
     """
     if size:
-        xp, blocks = module_of(first), min(MOST_BLOCKS, -(-size // THREADS))
-        _function(xp, xp.cuda.runtime.getDevice(), text, name, first.dtype.name)(
-            (blocks,), (THREADS,), (first, *arguments, np.int64(size)))
+        bound(text, name, blocks_for(size), first, *arguments, np.int64(size))()
+
+
+def bound(text, name, blocks, first, *arguments, threads=THREADS):
+    """The call that runs function ``name`` of a source in so many blocks, bound once to its arguments.
+
+    As ``launch``, for calls that are made at every step: nothing is looked up again. No size is added.
+    """
+    return functools.partial(function(text, name, first), (blocks,), (threads,), (first, *arguments))
+
+
+def function(text, name, like):
+    """Function ``name`` of a source for arrays ``like`` this one: called with (blocks,), (threads,) and its arguments."""
+    xp = module_of(like)
+    return _function(xp, xp.cuda.runtime.getDevice(), text, name, like.dtype.name)
+
+
+def or_null(array):
+    """An argument that may be absent: the array, or a null pointer."""
+    return np.uint64(0) if array is None else array
+
+
+def blocks_for(size):
+    """How many blocks take ``size`` elements, in strides where they are many."""
+    return min(MOST_BLOCKS, -(-size // THREADS))
 
 
 @functools.cache

@@ -7,12 +7,44 @@ run on a device as their references do, one pass per operation.
 
 import numpy as np
 
-from fleet_mpi.kernels.cuda.compiling import fits, launch
+from fleet_mpi.kernels.cuda.compiling import fits, launch, or_null
 from fleet_mpi.kernels.reference import update
 
-NO_FLAG = np.uint64(0)  # a null pointer
+# The arithmetic for one element, for the kernels over one parameter here and over many in ``update_groups``.
+ELEMENTS = r"""
+__device__ inline void sgd_element(real &param, real grad, real rate) { param -= rate * grad; }
 
-SOURCE = r"""
+__device__ inline void momentum_element(real &param, real grad, real &velocity, real rate, real mu, int nesterov,
+                                        real l2, real rescale)
+{
+    const real p = param, g = rescale * grad + l2 * p, v = velocity * mu + g;
+    velocity = v;
+    param = p - (nesterov ? (g + mu * v) * rate : rate * v);
+}
+
+// What Adam's elements share: step, epsilon and decay.
+struct AdamScales {
+    real step, small, keep;
+    __device__ AdamScales(real beta1_pow, real beta2_pow, real rate, real epsilon, real coeff)
+    {
+        const real one = 1, root = sqrt(one - beta2_pow);
+        step = rate * root / (one - beta1_pow);
+        small = epsilon * root;
+        keep = one - rate * coeff;
+    }
+};
+
+__device__ inline void adam_element(real &param, real grad, real &moment1, real &moment2, const AdamScales &scales,
+                                    real beta1, real rest1, real beta2, real rest2)
+{
+    const real m1 = moment1 * beta1 + rest1 * grad, m2 = moment2 * beta2 + rest2 * grad * grad;
+    moment1 = m1;
+    moment2 = m2;
+    param = param * scales.keep - scales.step * (m1 / (sqrt(m2) + scales.small));
+}
+"""
+
+SOURCE = ELEMENTS + r"""
 #define RETURN_IF(skip) if (skip && *skip) return
 
 extern "C" __global__ void sgd(real *param, const real *grad, const real *rate, const bool *skip, long long size)
@@ -20,7 +52,7 @@ extern "C" __global__ void sgd(real *param, const real *grad, const real *rate, 
     RETURN_IF(skip);
     const real step = *rate;
     FOR_MY_ELEMENTS(i, size)
-        param[i] -= step * grad[i];
+        sgd_element(param[i], grad[i], step);
 }
 
 extern "C" __global__ void momentum(real *param, const real *grad, real *velocity, const real *rate, real mu,
@@ -28,11 +60,8 @@ extern "C" __global__ void momentum(real *param, const real *grad, real *velocit
 {
     RETURN_IF(skip);
     const real step = *rate;
-    FOR_MY_ELEMENTS(i, size) {
-        const real p = param[i], g = rescale * grad[i] + l2 * p, v = velocity[i] * mu + g;
-        velocity[i] = v;
-        param[i] = p - (nesterov ? (g + mu * v) * step : step * v);
-    }
+    FOR_MY_ELEMENTS(i, size)
+        momentum_element(param[i], grad[i], velocity[i], step, mu, nesterov, l2, rescale);
 }
 
 extern "C" __global__ void adam(real *param, const real *grad, real *moment1, real *moment2, const real *beta1_pow,
@@ -40,14 +69,9 @@ extern "C" __global__ void adam(real *param, const real *grad, real *moment1, re
                                 real rest2, real epsilon, real coeff, const bool *skip, long long size)
 {
     RETURN_IF(skip);
-    const real one = 1, root = sqrt(one - *beta2_pow), step = *rate * root / (one - *beta1_pow);
-    const real small = epsilon * root, keep = one - *rate * coeff;
-    FOR_MY_ELEMENTS(i, size) {
-        const real g = grad[i], m1 = moment1[i] * beta1 + rest1 * g, m2 = moment2[i] * beta2 + rest2 * g * g;
-        moment1[i] = m1;
-        moment2[i] = m2;
-        param[i] = param[i] * keep - step * (m1 / (sqrt(m2) + small));
-    }
+    const AdamScales scales(*beta1_pow, *beta2_pow, *rate, epsilon, coeff);
+    FOR_MY_ELEMENTS(i, size)
+        adam_element(param[i], grad[i], moment1[i], moment2[i], scales, beta1, rest1, beta2, rest2);
 }
 
 extern "C" __global__ void move_powers(real *beta1_pow, real *beta2_pow, real beta1, real beta2, const bool *skip,
@@ -65,7 +89,7 @@ extern "C" __global__ void move_powers(real *beta1_pow, real *beta2_pow, real be
 def sgd(param, grad, rate):
     """One product and one difference per element."""
     if fits(param, grad):
-        _sgd(param, grad, rate, NO_FLAG)
+        _sgd(param, grad, rate, or_null(None))
     else:
         update.sgd.reference(param, grad, rate)
 
@@ -85,7 +109,7 @@ def _sgd(param, grad, rate, skip):
 def momentum(param, grad, velocity, rate, mu, nesterov, l2, rescale):
     """Five array accesses per element."""
     if fits(param, grad, velocity):
-        _momentum(param, grad, velocity, rate, mu, nesterov, l2, rescale, NO_FLAG)
+        _momentum(param, grad, velocity, rate, mu, nesterov, l2, rescale, or_null(None))
     else:
         update.momentum.reference(param, grad, velocity, rate, mu, nesterov, l2, rescale)
 
@@ -109,7 +133,7 @@ def adam(param, grad, moment1, moment2, beta1_pow, beta2_pow, rate, beta1, beta2
     if not fits(param, grad, moment1, moment2):
         update.adam.reference(param, grad, moment1, moment2, beta1_pow, beta2_pow, rate, beta1, beta2, epsilon, coeff)
         return
-    _adam(param, grad, moment1, moment2, beta1_pow, beta2_pow, rate, beta1, beta2, epsilon, coeff, NO_FLAG)
+    _adam(param, grad, moment1, moment2, beta1_pow, beta2_pow, rate, beta1, beta2, epsilon, coeff, or_null(None))
     beta1_pow *= beta1
     beta2_pow *= beta2
 

@@ -23,10 +23,10 @@ def max_pool_forward(x, out, index, windows):
     return _over_planes(values, lambda part: _max_forward(values[part], made[part], places[part], *bounds, lowest))
 
 
-def max_pool_backward(dout, index, dx):
+def max_pool_backward(dout, index, dx, windows):
     """Bind the gradient of the maxima over host arrays."""
     if not _usable(dout, dx, index):
-        return pooling.max_pool_backward.reference(dout, index, dx)
+        return pooling.max_pool_backward.reference(dout, index, dx, windows)
     planes = dout.shape[0] * dout.shape[1]
     given, places, made = (array.reshape(planes, -1) for array in (dout, index, dx))
     return _over_planes(made, lambda part: _max_backward(given[part], places[part], made[part]))

@@ -98,8 +98,11 @@ def max_pool_forward(x, out, index, windows):
 
 
 @kernel
-def max_pool_backward(dout, index, dx):
-    """Bind the data's gradient: each window's goes to the place its maximum had."""
+def max_pool_backward(dout, index, dx, windows):
+    """Bind the data's gradient: each window's goes to the place its maximum had.
+
+    ``index`` says where that is; a version that gathers also asks which of the ``windows`` may reach a place.
+    """
     xp = module_of(dout)
     planes = dout.shape[0] * dout.shape[1]
 
@@ -124,7 +127,7 @@ def avg_pool_forward(x, out, windows):
         for at, inside, _ in _positions(windows, xp):
             values = _taken(x, windows, at, xp)
             total = total + xp.where(inside, values, xp.zeros_like(values))
-        out[...] = (total * _shares(windows, x.dtype, xp)).reshape(out.shape)
+        out[...] = (total * shares(windows, x.dtype, xp)).reshape(out.shape)
     return run
 
 
@@ -137,7 +140,7 @@ def avg_pool_backward(dout, dx, windows):
     planes = dout.shape[0] * dout.shape[1]
 
     def run():
-        share = dout.reshape((planes,) + _counts(windows)) * _shares(windows, dx.dtype, xp)
+        share = dout.reshape((planes,) + _counts(windows)) * shares(windows, dx.dtype, xp)
         made = xp.zeros((planes, dx.size // planes), dx.dtype)
         for _, inside, flat in _positions(windows, xp):
             given = xp.where(inside, share, xp.zeros_like(share))
@@ -177,7 +180,8 @@ def _taken(x, windows, at, xp):
     return values
 
 
-def _shares(windows, dtype, xp):
+def shares(windows, dtype, xp):
+    """What each window's sum is multiplied by to be its average."""
     counts = [window.counts for window in windows]
     positions = counts[0][:, None, None] * counts[1][:, None] * counts[2]
     return to_module((1 / np.maximum(positions, 1)).astype(dtype), xp)

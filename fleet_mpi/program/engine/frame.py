@@ -112,6 +112,7 @@ class Frame:
         self.metas = Metas(program, self.values if interpreted else {})
         self.views, self.placed = set(), {}
         self._scratch_user, self._scratch_used = None, 0
+        self._cut = {}  # (offset, shape, dtype) -> the array there
 
     def is_view(self, name):
         """Whether a name may be a view of the input it is made from."""
@@ -180,7 +181,12 @@ class Frame:
     def _temporary(self, name, meta):
         buffer = self.placed.get(name)
         if buffer is not None:
-            return self.arena.view(buffer.offset, meta.shape, meta.dtype)
+            # The same object for the same place: cupy copies an input that shares memory with the output, unless
+            # they are one.
+            place = buffer.offset, meta.shape, meta.dtype
+            if place not in self._cut:
+                self._cut[place] = self.arena.view(*place)
+            return self._cut[place]
         return arrays.empty(meta.shape, meta.dtype, self.xp)
 
     def keep_persistable(self, name, value, meta, op):

@@ -16,6 +16,7 @@ from fleet_mpi.program.engine.fusion import fuse, fuse_training
 from fleet_mpi.program.engine.layout import lay_out
 from fleet_mpi.program.engine.liveness import is_dynamic, live_ops
 from fleet_mpi.program.engine.precision import with_casts
+from fleet_mpi.program.engine.update_groups import group_updates
 from fleet_mpi.program.graph import registry
 from fleet_mpi.program.graph.registry import NeedsValues
 
@@ -61,7 +62,11 @@ class Plan:
 
 
 class DevicePlan(Plan):
-    """A Plan whose arrays live on a device: feeds are copied there."""
+    """A Plan whose arrays live on a device: feeds are copied there, and few calls are large ones."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.ops, self.calls = group_updates(self.ops, self.calls)
 
     def run(self, feed):
         """As Plan.run, with host feeds moved to the device first."""

@@ -131,7 +131,8 @@ def pass_on(k, slot, dout):
     if not k.has(grad):
         return None
     if not is_stretched(x if slot == "X" else y, full):
-        return k.view(grad, dout.reshape(k.meta(grad).shape))
+        shape = k.meta(grad).shape
+        return k.view(grad, dout if tuple(dout.shape) == tuple(shape) else dout.reshape(shape))
     write = reducer(k, grad, full, x if slot == "X" else y)
     return lambda: write(dout)
 

@@ -114,6 +114,8 @@ def bound_rule(k, rule, held):
         return lambda: apply(param, merge(grad), rate, *states)
     param, *states = [array.reshape(-1) for array in held]
     grad = grad.reshape(-1)
+    if not arrays.is_host(param):
+        return rule.bind(param, grad, rate, states, **hypers)
     if rule.name == "sgd":
         # Small models are many short sgd ops: straight to the kernel.
         return partial(update.sgd.pick(param), param, grad, rate)

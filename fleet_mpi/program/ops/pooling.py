@@ -79,11 +79,12 @@ class Pool:
         last = is_channel_last(k)
         dout, fill = channel_first_copy(k, k["Out@GRAD"], last)
         dx, empty = channel_first_copy(k, k["X@GRAD"], last, fill=False)
+        windows = windows_of(k, dx.shape[2:])
         if k.attr("pooling_type") == "avg":
-            return chain(fill, kernels.avg_pool_backward(dout, dx, windows_of(k, dx.shape[2:])), empty)
+            return chain(fill, kernels.avg_pool_backward(dout, dx, windows), empty)
         if not k.has("Mask"):
             k.fail("the gradient of max pooling needs the forward op's Mask: give it that output")
-        return chain(fill, kernels.max_pool_backward(dout, k["Mask"], dx), empty)
+        return chain(fill, kernels.max_pool_backward(dout, k["Mask"], dx, windows), empty)
 
 
 op("pool2d", "X", "Out Mask?", attrs=ATTRS, grad_reads="Mask")(Pool)

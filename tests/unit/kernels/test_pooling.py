@@ -56,7 +56,7 @@ def run_all(version, x, windows, dout):
         ("max", dout), ("avg", dout), ("max gradient", x), ("avg gradient", x))}
     made["index"] = np.full(dout.shape, 10 ** 6, np.int32)
     version(max_pool_forward)(x, made["max"], made["index"], windows)()
-    version(max_pool_backward)(dout, made["index"], made["max gradient"])()
+    version(max_pool_backward)(dout, made["index"], made["max gradient"], windows)()
     version(avg_pool_forward)(x, made["avg"], windows)()
     version(avg_pool_backward)(dout, made["avg gradient"], windows)()
     return made
@@ -98,7 +98,7 @@ def test_device_arrays_are_pooled_on_the_device(case):
     made = {name: device.array(np.full_like(array, 77)) for name, array in expected.items()}
     x, dout = device.array(x), device.array(dout)
     max_pool_forward(x, made["max"], made["index"], windows)()
-    max_pool_backward(dout, made["index"], made["max gradient"])()
+    max_pool_backward(dout, made["index"], made["max gradient"], windows)()
     avg_pool_forward(x, made["avg"], windows)()
     avg_pool_backward(dout, made["avg gradient"], windows)()
     for name in expected:

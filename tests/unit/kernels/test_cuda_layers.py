@@ -1,0 +1,245 @@
+"""The kernels for cupy's arrays that a network's layers run on: equal to their references within the rounding of sums.
+
+Without cupy the sources run on the CPU (``cuda_on_the_cpu``); where tests have cupy in the place of the stand-in, as on
+an emulation or a GPU, they run there. NVRTC and nvcc compile them for all architectures.
+"""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from fleet_mpi.kernels import KERNELS
+from fleet_mpi.kernels.cuda import (
+    activation as cuda_activation,
+    convolution as cuda_convolution,
+    fused as cuda_fused,
+    loss as cuda_loss,
+    normalization as cuda_normalization,
+    pooling as cuda_pooling,
+    softmax as cuda_softmax,
+    summing as cuda_summing,
+    update as cuda_update,
+    update_groups,
+    workspace,
+)
+from fleet_mpi.kernels.cuda.compiling import OPTIONS, complete
+from fleet_mpi.kernels.reference import update
+from fleet_mpi.testing import device
+from tests.unit.kernels import (
+    cuda_on_the_cpu,
+    test_activation,
+    test_convolution,
+    test_cuda_sources,
+    test_fused,
+    test_loss,
+    test_normalization,
+    test_pooling,
+    test_softmax,
+    test_summing,
+)
+
+IS_CUPY = device.__name__ == "cupy"
+# By argument tuples: the module with the version, and the one with the cases.
+FAMILIES = {"activation": (cuda_activation, test_activation), "fused": (cuda_fused, test_fused),
+            "loss": (cuda_loss, test_loss), "softmax": (cuda_softmax, test_softmax),
+            "summing": (cuda_summing, test_summing)}
+SOURCES = {"activation": cuda_activation, "convolution": cuda_convolution, "fused": cuda_fused, "loss": cuda_loss,
+           "normalization": cuda_normalization, "pooling": cuda_pooling, "softmax": cuda_softmax,
+           "summing": cuda_summing, "update_groups": update_groups}
+# Exponentials and logarithms are made of fused products, in CUDA's library.
+INEXACT = {"activation", "loss", "softmax"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiler(tmp_path_factory):
+    """Runs kernels on the CPU; None where cupy runs them."""
+    if IS_CUPY:
+        yield None
+        return
+    if not shutil.which("g++"):
+        pytest.skip("no g++ to run CUDA sources on the CPU with")
+    with pytest.MonkeyPatch.context() as patch:
+        yield cuda_on_the_cpu.install(patch, tmp_path_factory.mktemp("cuda"))
+    vars(workspace._kept).clear()
+
+
+@pytest.fixture(autouse=True)
+def launched(compiler):
+    """The names of the functions launched so far, if they are known."""
+    if compiler is not None:
+        compiler.launched.clear()
+    return None if compiler is None else compiler.launched
+
+
+def on_device(*arguments):
+    return [device.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
+
+
+def close_to(dtype):
+    return {"rtol": 1e-4, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-10}
+
+
+def cases():
+    for family, (module, tests) in FAMILIES.items():
+        for name, makes in tests.KERNEL_CASES.items():
+            if hasattr(module, name):
+                for number, make in enumerate(makes):
+                    yield pytest.param(family, name, make, id=f"{name}-{number}")
+
+
+@pytest.mark.parametrize("family, name, make", list(cases()))
+def test_one_launch_gives_what_the_reference_gives(family, name, make, launched):
+    expected = make(np.random.default_rng(5))
+    arguments = on_device(*expected)
+    with np.errstate(all="ignore"):
+        KERNELS[family, name].reference(*expected)
+        getattr(FAMILIES[family][0], name)(*arguments)
+    for mine, plain in zip(arguments, expected, strict=True):
+        if isinstance(plain, np.ndarray):
+            np.testing.assert_allclose(device.asnumpy(mine), plain, rtol=2e-5, atol=2e-5)
+    assert launched is None or len(launched) == (expected[-1 if family == "summing" else 0].size > 0)
+
+
+@pytest.mark.parametrize("most_bytes", [workspace.MOST_BYTES, 20_000], ids=["whole", "in parts"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", test_convolution.CASES)
+def test_convolution_gives_what_the_reference_gives(case, dtype, most_bytes, monkeypatch):
+    monkeypatch.setattr(cuda_convolution, "MOST_BYTES", most_bytes)
+    x, w, dout, attributes = test_convolution.arrays(case, dtype)
+    plain = test_convolution.run_all(x, w, dout, attributes, lambda kernel: kernel.reference)
+    mine = on_device(*(np.full_like(like, np.nan) for like in (dout, x, w)))
+    x, w, dout = on_device(x, w, dout)
+    cuda_convolution.conv_forward(x, w, mine[0], *attributes)()
+    cuda_convolution.conv_backward_data(dout, w, mine[1], *attributes)()
+    cuda_convolution.conv_backward_weight(x, dout, mine[2], *attributes)()
+    for name, made, expected in zip(("out", "dx", "dw"), mine, plain, strict=True):
+        np.testing.assert_allclose(device.asnumpy(made), expected, **close_to(dtype), err_msg=name)
+
+
+def test_a_1x1_convolution_needs_no_columns(launched):
+    x, w, dout, attributes = on_device(*test_convolution.arrays("1x1"))
+    cuda_convolution.conv_forward(x, w, device.empty(dout.shape, dout.dtype), *attributes)()
+    cuda_convolution.conv_backward_data(dout, w, device.empty(x.shape, x.dtype), *attributes)()
+    assert launched in (None, [])
+
+
+def test_an_empty_batch_is_left_to_the_reference():
+    _, w, _, attributes = test_convolution.arrays("3x3 same")
+    x, dout, dw = on_device(np.empty((0, 4, 9, 8)), np.empty((0, 6, 9, 8)), np.full_like(w, np.nan))
+    cuda_convolution.conv_backward_weight(x, dout, dw, *attributes)()
+    assert not device.asnumpy(dw).any()
+
+
+@pytest.mark.parametrize("relu, frozen", [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", test_normalization.SHAPES)
+def test_batch_norm_gives_what_the_reference_gives(case, dtype, relu, frozen, launched):
+    plain = test_normalization.batch_norm(lambda kernel: kernel.reference, case, dtype, relu, frozen)
+    mine = test_normalization.batch_norm(_through_the_device, case, dtype, relu, frozen)
+    test_normalization.assert_same(mine, plain, dtype)
+    assert launched is None or len(launched) == 2
+
+
+def _through_the_device(kernel):
+    """The version of a bound kernel for cupy as a function of host arrays, which get its results."""
+    def bind(*arguments):
+        there = on_device(*arguments)
+        run = kernel.version("cuda")(*there)
+
+        def run_and_fetch():
+            run()
+            for mine, host in zip(there, arguments, strict=True):
+                if isinstance(host, np.ndarray):
+                    host[...] = device.asnumpy(mine)
+        return run_and_fetch
+    return bind
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", test_pooling.CASES)
+def test_pooling_gives_what_the_reference_gives(case, dtype, launched):
+    given = test_pooling.inputs(case, dtype)
+    plain = test_pooling.run_all(lambda kernel: kernel.reference, *given)
+    mine = test_pooling.run_all(_through_the_device, *given)
+    for name in plain:
+        # Of averages the reference adds a place's shares by their offsets into the windows, the kernel by the windows.
+        close = {"rtol": 1e-6, "atol": 1e-6} if name == "avg gradient" else {"rtol": 0, "atol": 0}
+        np.testing.assert_allclose(mine[name], plain[name], **close, err_msg=name)
+    assert launched is None or len(launched) == 4
+
+
+def test_a_nan_is_the_largest_of_its_window():
+    x = np.array([[[[1.0, np.nan], [7.0, 2.0]]]])
+    out, index = on_device(np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1, 1), np.int32))
+    cuda_pooling.max_pool_forward(*on_device(x), out, index, test_pooling.global_windows((2, 2)))()
+    assert np.isnan(device.asnumpy(out)).all() and device.asnumpy(index).item() == 1
+
+
+SIZES = (1, 700, 5000, 3)
+GROUPS = {"sgd": lambda lines, rate: (lines[0], lines[1], rate),
+          "momentum": lambda lines, rate: (*lines[:3], rate, 0.9, True, 1e-3, 0.5),
+          "adam": lambda lines, rate: (*lines[:4], np.full(1, 0.9, rate.dtype), np.full(1, 0.99, rate.dtype), rate,
+                                       0.9, 0.99, 1e-8, 0.01)}
+
+
+def group_of(name, dtype):
+    """Argument tuples of an update for parameters of all SIZES."""
+    rng = np.random.default_rng(3)
+    rate = np.full(1, 0.1, dtype)
+    return [GROUPS[name](abs(rng.standard_normal((4, size))).astype(dtype), rate) for size in SIZES]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_of_updates_gives_the_bits_of_each(name, dtype, launched):
+    calls = group_of(name, dtype)
+    there = [tuple(on_device(*call)) for call in calls]
+    run = update_groups.grouped(getattr(cuda_update, name), there)
+    for _ in range(2):
+        run()
+        for call in calls:
+            getattr(update, name).reference(*call)
+    for mine, plain in zip(there, calls, strict=True):
+        for got, expected in zip(mine, plain, strict=True):
+            if isinstance(expected, np.ndarray):
+                np.testing.assert_array_equal(device.asnumpy(got), expected)
+    assert launched is None or len(launched) == (4 if name == "adam" else 2)
+
+
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_under_a_flag_changes_nothing_where_it_is_true(name, skips, launched):
+    calls, flag = group_of(name, np.float32), np.array([skips])
+    there, (shared,) = [tuple(on_device(*call)) for call in calls], on_device(flag)
+    run = update_groups.grouped(getattr(cuda_update, name + "_unless"), [(*call, shared) for call in there])
+    run()
+    for mine, plain in zip(there, calls, strict=True):
+        if not skips:
+            getattr(update, name).reference(*plain)
+        for got, expected in zip(mine, plain, strict=True):
+            if isinstance(expected, np.ndarray):
+                np.testing.assert_array_equal(device.asnumpy(got), expected)
+
+
+def test_updates_under_different_flags_are_no_group():
+    lines = [tuple(on_device(*call)) for call in group_of("sgd", np.float32)[:2]]
+    flags = on_device(np.array([False]), np.array([False]))
+    calls = [(*line, flag) for line, flag in zip(lines, flags)]
+    assert update_groups.grouped(cuda_update.sgd_unless, calls) is None
+
+
+def test_updates_with_other_numbers_types_or_kernels_are_no_group():
+    lines = [tuple(on_device(*call)) for call in group_of("momentum", np.float32)]
+    halves = [tuple(on_device(*call)) for call in group_of("momentum", np.float64)]
+    other = (*lines[1][:4], 0.5, *lines[1][5:])
+    assert update_groups.grouped(cuda_update.momentum, [lines[0], other]) is None
+    assert update_groups.grouped(cuda_update.momentum, [lines[0], halves[1]]) is None
+    assert update_groups.grouped(update.momentum.reference, lines) is None
+    assert update_groups.grouped(cuda_update.momentum, lines[:1]) is None
+
+
+@pytest.mark.parametrize("family, name", [(family, name) for family in SOURCES for name in dir(SOURCES[family])
+                                          if (family, name) in KERNELS])
+def test_the_version_for_cupy_takes_the_arguments_of_its_reference(family, name):
+    test_cuda_sources.test_the_version_for_cupy_takes_the_arguments_of_its_reference(family, name)
