@@ -1,0 +1,1 @@
+"""Tests that need cupy and a device, real or emulated; they skip themselves where there is none."""
