@@ -48,15 +48,15 @@ def address(xp: ModuleType) -> str:
         return f"device {device.id}"
 
 
-def why_no_nccl(found: Sequence[Ability], hosts: Sequence[str]) -> str:
+def why_no_nccl(found: Sequence[Ability], hosts: Sequence[str], who: str = "worker") -> str:
     """Why the workers cannot sum by NCCL; empty where they can. The same on every worker."""
     owners: dict[tuple[str, str], int] = {}
     for number, (host, one) in enumerate(zip(hosts, found)):
         if one.no_nccl:
-            return f"worker {number}: {one.no_nccl}"
+            return f"{who} {number}: {one.no_nccl}"
         other = owners.setdefault((host, one.device), number)
         if other != number:
-            return f"workers {other} and {number} use one device ({one.device}{host and ' of ' + host}), and NCCL " \
+            return f"{who}s {other} and {number} use one device ({one.device}{host and ' of ' + host}), and NCCL " \
                    f"needs one for each: start one rank per GPU, and let CUDAPlace() choose the rank's own"
     return ""
 

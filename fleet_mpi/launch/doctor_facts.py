@@ -23,11 +23,12 @@ import numpy as np
 
 import fleet_mpi
 from fleet_mpi.checkpoint.folders.replacing import replacing
+from fleet_mpi.collective import device_reducers, nccl_backend
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.kernels import threads
 from fleet_mpi.kernels.numba import cache_folder
 from fleet_mpi.launch import mpirun
-from fleet_mpi.program.engine.places import why_no_gpu
+from fleet_mpi.program.engine import places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -138,15 +139,15 @@ def _mapped(folder):
 
 
 def gpu() -> Facts:
-    """Whether there is a driver, why cupy cannot use a device (empty: it can), and how many there are."""
-    has_driver = any(os.path.exists(path) for path in DRIVER)
-    problem = why_no_gpu()
-    count = 0
-    if problem is None:
-        from fleet_mpi import arrays
-
-        count = arrays.cupy_module().cuda.runtime.getDeviceCount()
-    return {"has_driver": has_driver, "no_gpu": problem or "", "gpus": count}
+    """Whether there is a driver, why cupy cannot use a device (empty: it can), how many there are, which one is this
+    rank's, and why NCCL cannot be used on it.
+    """
+    about = {"has_driver": any(os.path.exists(path) for path in DRIVER), "no_gpu": places.why_no_gpu() or "",
+             "gpus": places.cuda_device_count(), "device": "", "no_nccl": ""}
+    if about["gpus"]:
+        xp = places.CUDAPlace().array_module()
+        about.update(device=device_reducers.address(xp), no_nccl=nccl_backend.why_not(xp))
+    return about
 
 
 def cache() -> Facts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from fleet_mpi.collective.device_reducers import Ability, why_no_nccl
 from fleet_mpi.launch.doctor_checks import FAIL, OK, WARN, Finding, named, srun_plugin
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
 
@@ -157,7 +158,7 @@ def gpu(case: Case) -> Finding | None:
 
 
 def cuda_aware(case: Case) -> Finding | None:
-    """Whether MPI takes device memory; asked, never tried."""
+    """Whether MPI takes device memory; a yes was tried."""
     says = case.first["cuda_aware_by"]
     if not any(facts["gpus"] for facts in case.ranks):
         return Finding(OK, f"not needed without a GPU ({says})")
@@ -170,6 +171,19 @@ def cuda_aware(case: Case) -> Finding | None:
     return Finding(WARN, f"no ({says}): gradients pass through pinned host memory",
                    "load an MPI that was built with CUDA, or use NCCL; FLEET_MPI_CUDA_AWARE=yes if the library is "
                    "wrong")
+
+
+def sums_on_devices(case: Case) -> Finding | None:
+    """Which way a collective job's sums would take; None without GPUs."""
+    if not all(facts["gpus"] for facts in case.ranks):
+        return None
+    problem = why_no_nccl([Ability(facts["device"], facts["no_nccl"]) for facts in case.ranks],
+                          [facts["host"] for facts in case.ranks], "rank")
+    if not problem:
+        return Finding(OK, "by NCCL, from device to device; FLEET_MPI_ALLREDUCE=exact for the same bits at every run")
+    path = "straight from device memory" if case.first.get("is_cuda_aware") else "through pinned host memory"
+    return Finding(WARN, f"by the MPI library, {path}; not by NCCL: {problem}",
+                   "pip install 'fleet_mpi[cuda12]' (or cuda13) brings NCCL; one rank for each GPU")
 
 
 def cache_folder(case: Case) -> Finding | None:
@@ -248,5 +262,6 @@ def slurm(case: Case) -> Finding | None:
 
 MACHINE_CHECKS = (("slots", "cores", slots), ("binding", "cores", binding), ("threads", "threads", compute_threads),
                   ("shared memory", "shm_problem", shared_memory), ("GPU", "gpus", gpu),
-                  ("CUDA-aware MPI", "cuda_aware_by", cuda_aware), ("cache folder", "cache", cache_folder),
+                  ("CUDA-aware MPI", "cuda_aware_by", cuda_aware), ("sums on GPUs", "gpus", sums_on_devices),
+                  ("cache folder", "cache", cache_folder),
                   ("rename", "rename_problem", rename), ("Slurm", "slurm", slurm))

@@ -14,10 +14,12 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from fleet_mpi.collective import cuda_awareness
+from fleet_mpi.collective import cuda_awareness, cuda_trial
+from fleet_mpi.collective.cuda_awareness import Awareness
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.launch import doctor_facts
 from fleet_mpi.launch.doctor_launcher import launcher
+from fleet_mpi.program.engine import places
 from fleet_mpi.ranks import cluster, meeting
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 WITHOUT_MPI, MPI_ONLY = "--without-mpi", "--mpi-only"
 MEETING = "starting MPI"
+EXCHANGE = "GPU buffers sent between ranks"
 LEVELS = ("single", "funneled", "serialized", "multiple")
+_TRIAL_S = 15
 _OTHERS_SPEAK_S = 3  # a rank other than the first, that has failed, stays so long: its end may end the job
 
 
@@ -44,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     tell({"step": MEETING})
     try:
-        told = _meet(facts)
+        told = _meet(facts, tell)
     except Exception as error:
         # Whatever it is: the doctor says it better than a traceback, and this process must not take the job with it.
         told = {"apart": f"{type(error).__name__}: {error}", "facts": facts}
@@ -56,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _meet(facts):
+def _meet(facts, tell):
     """Start MPI as a training job does, and gather what all ranks have seen."""
     begun, refused = time.monotonic(), ""
     try:
@@ -67,7 +71,7 @@ def _meet(facts):
     if mpi is None:
         return {"apart": refused, "facts": facts}
     comm = mpi.COMM_WORLD
-    aware = cuda_awareness.awareness()
+    aware = _tried(comm, tell, refused)
     facts.update(rank=comm.rank, size=comm.size, library=doctor_facts.first_line(mpi.Get_library_version()),
                  library_problem="", libmpi=_path_of(cuda_awareness.loaded_library()), level=_level(mpi),
                  is_cuda_aware=aware.is_aware, cuda_aware_by=aware.reason)
@@ -75,6 +79,22 @@ def _meet(facts):
         return {"apart": refused, "facts": facts}
     table = meeting.all_gather(comm, facts, "rank {}".format)
     return {"met": table if comm.rank == 0 else [], "rank": comm.rank, "seconds": round(time.monotonic() - begun, 1)}
+
+
+def _tried(comm, tell, refused):
+    """Whether MPI takes GPU buffers: what the library says, then a process alone, then, where all ranks may, all ranks
+    together; that may end them, and the reader knows by the step.
+    """
+    aware = cuda_awareness.awareness()
+    if not aware.in_doubt or refused:
+        return aware
+    has_gpu = places.why_no_gpu() is None
+    problem = cuda_trial.why_it_fails(places.own_device(), _TRIAL_S) if has_gpu else "there is no GPU to try"
+    if all(meeting.all_gather(comm, not problem, "rank {}".format)):
+        tell({"step": EXCHANGE})
+        problem = cuda_trial.exchanged(comm, places.CUDAPlace().array_module())
+        tell({"step": MEETING})
+    return Awareness(not problem, f"{aware.reason}, {'but ' + problem if problem else 'and all ranks have tried'}")
 
 
 def _level(mpi):

@@ -20,7 +20,8 @@ PMI2 = SRUN._replace(name="srun --mpi=pmi2")
 OF_MPICH = {"library": MPICH}
 OLD = {"Python": "3.11.2", "mpi4py": "3.1.6"}
 MB = 1 << 20
-GPU = {"has_driver": True, "no_gpu": "", "gpus": 2}
+GPU = {"has_driver": True, "no_gpu": "", "gpus": 2, "device": "0:1"}
+OTHER_GPU = {**GPU, "device": "0:2"}
 ONE_CORE = {"cores": [0]}
 BATCH = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2"}
 FOUR_EACH = {**BATCH, "SLURM_CPUS_PER_TASK": "4"}
@@ -33,7 +34,8 @@ def facts(rank=0, size=2, **changed):
             "versions": {"Python": "3.11.2", "mpi4py": "4.1.2"}, "level": "multiple", "cores": [0, 1, 2, 3],
             "machine_cores": 4, "quota": None, "threads": 2, "threads_problem": "", "blas": 4, "limits": {},
             "shm_problem": "", "shm_free": 1 << 30, "left_over": 0, "left_over_bytes": 0, "has_driver": False,
-            "no_gpu": "cupy is not installed", "gpus": 0, "is_cuda_aware": False, "cuda_aware_by": "somebody says no",
+            "no_gpu": "cupy is not installed", "gpus": 0, "device": "", "no_nccl": "",
+            "is_cuda_aware": False, "cuda_aware_by": "somebody says no",
             "cache": "/env/cache", "cache_kind": "ext4", "cache_problem": "", "is_temporary": False, "folder": "/run",
             "folder_kind": "ext4", "is_torn": False, "rename_problem": "", "slurm": {}, "has_srun": False,
             "plugins": [], "broken": {},
@@ -186,6 +188,11 @@ def test_ranks_are_named_as_people_do(numbers, words):
      "CUDA"),
     (machine.cuda_aware, job({**GPU, "is_cuda_aware": True}), OK, "yes (somebody", ""),
     (machine.cuda_aware, job(GPU, {**GPU, "is_cuda_aware": True}), FAIL, "rank 1 and rank 0 do not agree", "AWARE=no"),
+    (machine.sums_on_devices, job(GPU, OTHER_GPU), OK, "by NCCL, from device to device; FLEET_MPI_ALLREDUCE=exact", ""),
+    (machine.sums_on_devices, job(GPU, GPU), WARN, "pinned host memory; not by NCCL: ranks 0 and 1 use one device "
+                                                   "(0:1 of here)", "one rank for each GPU"),
+    (machine.sums_on_devices, job({**GPU, "is_cuda_aware": True}, {**OTHER_GPU, "no_nccl": "cupy finds no NCCL"}), WARN,
+     "by the MPI library, straight from device memory; not by NCCL: rank 1: cupy finds no NCCL", "cuda12"),
     (machine.cache_folder, job({}), OK, "/env/cache (ext4) can be written to", ""),
     (machine.cache_folder, job({}, {"cache_problem": "Read-only"}), WARN,
      "/env/cache on here cannot be used: Read-only",
