@@ -4,4 +4,6 @@
     update      SGD, momentum and Adam
     rank_sums   sums over ranks
     unscaling   loss scaling
+    rows        rows added up by id in order, ids looked at without a wait
+    sequence    sums and maxima of ragged sequences
 """

@@ -64,7 +64,7 @@ extern "C" __global__ void note_outside(const long long *ids, unsigned long long
 
 def note_outside(ids, lowest, height, spared, number, note):
     """One launch."""
-    line = ids.reshape(-1).astype("int64", copy=False)
+    line = _line(ids)
     launch(LOOKING, "note_outside", min(line.size, MOST_LOOKING), line, note,
            *map(np.int64, (lowest, height, spared, number, line.size)))
 
@@ -73,8 +73,13 @@ def scatter_add_rows(table, ids, values, padding_idx):
     """A sort and one launch."""
     if not fits(table, values, dtypes=("float16", "float32", "float64", "int32", "int64")):
         return rows.scatter_add_rows.reference(table, ids, values, padding_idx)
-    line = ids.reshape(-1).astype("int64", copy=False)
+    line = _line(ids)
     order = module_of(line).argsort(line, kind="stable")
     launch(SOURCE, "add_in_order", values.size, values, line, order, table,
            *map(np.int64, (line.size, values.size // max(line.size, 1), table.shape[0], padding_idx)))
     return rows.ALL_INSIDE
+
+
+def _line(ids):
+    """The ids side by side, as sources read them: a column of a matrix is not."""
+    return module_of(ids).ascontiguousarray(ids, "int64").reshape(-1)

@@ -65,7 +65,7 @@ def note_outside(ids, lowest, height, spared, number, note):
     """Let ``note`` say (number, position, id) of the first id that is neither in [lowest, height) nor ``spared``; what
     it says already stays.
 
-    Nobody waits. ``note`` is int64 [NOTE_SIZE], zeros at first; ids are contiguous.
+    Nobody waits. ``note`` is int64 [NOTE_SIZE], zeros at first.
     """
     xp, line = module_of(ids), ids.reshape(-1)
     if not line.size:

@@ -257,6 +257,16 @@ def test_what_a_source_does_not_fit_is_left_to_the_reference(on_the_cpu):
     assert not on_the_cpu.launched
 
 
+def test_ids_may_be_a_column_of_a_matrix(on_the_cpu):
+    table, pairs = np.zeros((3, 2)), np.array([[2, 9], [1, 8], [2, 7]])
+    there, note = device.array(table), device.zeros(rows.NOTE_SIZE, "int64")
+    ids = DeviceArray(pairs)[:, 0]
+    cuda_rows.note_outside(ids, 0, 3, 0, 1, note)
+    cuda_rows.scatter_add_rows(there, ids, device.ones((3, 2)), rows.NO_PADDING)
+    assert not device.asnumpy(note).any()
+    np.testing.assert_array_equal(device.asnumpy(there), [[0, 0], [1, 1], [2, 2]])
+
+
 def test_these_options_and_no_others_are_passed(on_the_cpu):
     forget()
     Compiler.options_seen.clear()
