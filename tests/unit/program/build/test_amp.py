@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from fleet_mpi import arrays, testing
+from fleet_mpi.fluid import layers
 from fleet_mpi.program.build.amp import AutoMixedPrecisionLists, decorate
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.engine.scope import global_scope
-from fleet_mpi.program.graph.program import default_startup_program
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Lamb, Momentum
 from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, RecomputeOptimizer
 from tests.unit.program.building import data, from_scratch, mean, mul, parameter
@@ -17,17 +19,17 @@ GOOD = np.random.default_rng(0).normal(size=(6, 3, 2)).astype("float32")
 BAD = np.full((3, 2), np.inf, "float32")
 
 
-def train(decorated, batches):
+def train(decorated, batches, place=None):
     """(weights, loss scale) after every step."""
     with from_scratch():
         optimizer = decorated(Momentum(0.1, 0.9))
         optimizer.minimize(mean(mul(data("x", [-1, 2]), parameter("w", [1, 2]))))
-        executor, found = Executor(), []
+        executor, found = Executor(place), []
         executor.run(default_startup_program())
         for batch in batches:
             executor.run(feed={"x": batch})
-            scale = global_scope().array("loss_scaling_0")
-            found.append((global_scope().array("w").tolist(), None if scale is None else float(scale[0])))
+            weights, scale = (global_scope().array(name) for name in ("w", "loss_scaling_0"))
+            found.append((arrays.to_host(weights).tolist(), None if scale is None else float(arrays.to_host(scale)[0])))
     return found
 
 
@@ -61,9 +63,10 @@ def test_a_fixed_scale_stays_but_bad_steps_are_skipped():
     assert found == [([1.0, 2.0], 8.0)] * 3
 
 
-def test_of_merged_steps_only_the_bad_one_is_left_out():
-    found = train(lambda inner: decorate(GradientMergeOptimizer(inner, k_steps=2, avg=False)), [GOOD[0], BAD])
-    assert found[1][0] == train(decorate, GOOD[:1])[0][0]
+@pytest.mark.parametrize("place", (CPUPlace, StandInPlace))
+def test_of_merged_steps_only_the_bad_one_is_left_out(place):
+    found = train(lambda inner: decorate(GradientMergeOptimizer(inner, k_steps=2, avg=False)), [GOOD[0], BAD], place())
+    assert found[1][0] == train(decorate, GOOD[:1], place())[0][0]
 
 
 def test_scale_and_scaled_loss_can_be_fetched():
@@ -108,3 +111,25 @@ def test_on_a_device_a_bad_step_changes_no_bit_and_nothing_is_read(rule, is_dyna
         if not name.startswith(("loss_scaling", "num_")):
             np.testing.assert_array_equal(bad[name], before, err_msg=name)
     assert bad["loss_scaling_0"].tolist() == [4.0 if is_dynamic else 8.0]
+
+
+def losses(decorated, steps=25):
+    """The losses of a small image classifier on a device, over the same batch."""
+    rng = np.random.default_rng(3)
+    feed = {"x": rng.normal(size=(8, 1, 8, 8)).astype("float32"), "y": rng.integers(0, 3, (8, 1))}
+    with from_scratch():
+        default_main_program().random_seed = default_startup_program().random_seed = 4
+        hidden = layers.batch_norm(layers.conv2d(layers.data("x", [1, 8, 8]), 4, 3, bias_attr=False), act="relu")
+        logits = layers.fc(layers.pool2d(hidden, 2, "max", 2), 3)
+        loss = layers.mean(layers.softmax_with_cross_entropy(logits, layers.data("y", [1], dtype="int64")))
+        decorated(Momentum(0.05, 0.9)).minimize(loss)
+        executor = Executor(StandInPlace())
+        executor.run(default_startup_program())
+        return np.ravel([executor.run(feed=feed, fetch_list=[loss])[0] for _ in range(steps)])
+
+
+def test_in_float16_the_loss_follows_that_in_float32():
+    half, single = losses(decorate), losses(lambda inner: inner)
+    assert single[-1] < 0.1 * single[0]
+    np.testing.assert_allclose(half, single, rtol=0.1, atol=0.01)
+    assert (half != single).all()
