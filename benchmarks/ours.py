@@ -50,7 +50,7 @@ class Training:
         with fluid.program_guard(self.program, startup), fluid.unique_name.guard():
             self.loss = build_loss()
             optimizer.minimize(self.loss)
-        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe = fluid.Executor()  # on the CPU, unless paddle.set_device said otherwise
         self.exe.run(startup, scope=self.scope)
         for name, value in values.items():
             self.scope.find_var(name).get_tensor().set(value, fluid.CPUPlace())

@@ -1,4 +1,4 @@
-"""The peer: the same models as PyTorch's eager loop on the CPU. Benchmark-only, never a dependency.
+"""The peer: the same models as PyTorch's eager loop, on its default device. Benchmark-only, never a dependency.
 
 Each function returns a step; calling it trains on one batch and returns its loss.
 """
@@ -58,7 +58,9 @@ def _stepper(batches, model, loss_of, optimizer):
 
 
 def _tensor(value):
-    return tuple(map(_tensor, value)) if isinstance(value, tuple) else torch.from_numpy(value)
+    if isinstance(value, tuple):
+        return tuple(map(_tensor, value))
+    return torch.from_numpy(value).to(torch.get_default_device())
 
 
 def linear(weight, bias):

@@ -1,18 +1,22 @@
 """The scripts of slurm/, submitted to a real Slurm: they run, make room when asked to, come back and finish."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from fleet_mpi.launch.mpirun import MPICH
+from fleet_mpi.program.engine.places import why_no_gpu
 from tests.mpi.jobs import mpirun, run_job
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[1] / "slurm"
 STEPS = HERE / "steps.py"
 SEED = {"FLEET_MPI_SEED": "11"}
+# This Slurm has no GPUs to give, and nodes of four CPUs.
+WITHOUT_GPUS = "--gpus-per-node=0", "--ntasks-per-node=2", "--cpus-per-task=1"
 
 
 class Training:
@@ -114,6 +118,29 @@ def test_an_array_job_measures_one_size_in_each_task(slurm, tmp_path):
         assert (told["benchmark"], told["floats"], told["ranks"], told["job"]) == ("push_pull", floats, 2,
                                                                                    f"{job}_{task}")
         assert all(second > 0 for second in told["measured"]["ours"])
+
+
+def test_without_a_gpu_the_acceptance_job_says_so_and_ends(slurm, tmp_path):
+    report = tmp_path / "report.txt"
+    job = slurm.submit(f"--output={tmp_path}/%j.out", "--nodes=1", *WITHOUT_GPUS, f"--chdir={SCRIPTS.parent}",
+                       SCRIPTS / "gpu_acceptance.sbatch", REPORT=report, CUDA_VISIBLE_DEVICES="")
+    assert slurm.wait(job) == {"FAILED"} and slurm.state(job)["ExitCode"] == "3:0", slurm.story(job)
+    told = report.read_text()
+    assert "FAIL device" in told and "no GPU can be used: " in told, told
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(why_no_gpu() is not None, reason="needs a GPU, or the emulation of one")
+def test_the_acceptance_job_tries_every_way_of_summing_and_a_lost_rank(slurm, tmp_path):
+    report = tmp_path / "report.txt"
+    job = slurm.submit(f"--output={tmp_path}/%j.out", "--nodes=1", *WITHOUT_GPUS, f"--chdir={SCRIPTS.parent}",
+                       SCRIPTS / "gpu_acceptance.sbatch", REPORT=report, PARTS="doctor ranks lost", QUICK="1",
+                       PYTHONPATH=f"{SCRIPTS.parent}:{os.environ.get('PYTHONPATH', '')}")  # cupy may be found by it
+    slurm.wait(job, seconds=900)
+    told = report.read_text()
+    for line in ("doctor", "default", "default, ranks alike", "exact-aware-no", "exact, aware or not", "fast-aware-no",
+                 "device per rank", "lost-exact", "lost-fast"):
+        assert re.search(rf"^ok +{re.escape(line)} ", told, re.MULTILINE), told
 
 
 def test_ranks_that_srun_starts_as_singletons_refuse_to_train_alone(slurm, tmp_path):

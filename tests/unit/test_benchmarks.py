@@ -5,8 +5,10 @@ import json
 
 import pytest
 
-from benchmarks import engine, floors, inputs, op_times, ours, placing
+from benchmarks import engine, floors, gpu_step, inputs, op_times, ours, placing
 from benchmarks.rounds import Outcome, different_losses
+from fleet_mpi.program.engine import places
+from tests.unit.program.ops.checking import StandInPlace
 
 pytestmark = pytest.mark.slow
 
@@ -64,3 +66,16 @@ def test_placing_is_timed_for_every_method(capsys):
     assert placing.main(["--variables", "20", "--repeats", "1"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == ["RoundRobin", "HashName",
                                                                                       "Balanced"]
+
+
+def test_a_step_on_a_gpu_is_measured_and_without_one_the_reason_is_said(capsys, monkeypatch):
+    monkeypatch.setattr(gpu_step, "why_no_gpu", lambda: "no GPU on this machine")
+    assert gpu_step.main([]) == 3
+    assert capsys.readouterr().err == "gpu_step: no GPU on this machine\n"
+    monkeypatch.setattr(gpu_step, "why_no_gpu", lambda: None)
+    monkeypatch.setattr(gpu_step.paddle, "set_device", lambda name: monkeypatch.setattr(places, "_chosen",
+                                                                                        StandInPlace()))
+    assert gpu_step.main(["--quick", "--json"]) == 0
+    title, mine, *others, line = capsys.readouterr().out.splitlines()
+    assert title == "ResNet-18, batch 2, 32x32" and "ms a step" in mine and len(others) == 2
+    assert all(one > 0 for one in json.loads(line)["milliseconds"]["fleet_mpi, float32"])

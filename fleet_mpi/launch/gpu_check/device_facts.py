@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 from typing import TYPE_CHECKING
@@ -50,7 +51,8 @@ def _questions(xp: ModuleType, place: Place) -> list[tuple[str, Callable[[], str
             ("CUDA runtime", lambda: _version(runtime.runtimeGetVersion())), ("cupy", lambda: xp.__version__),
             ("NVRTC", lambda: ".".join(map(str, xp.cuda.nvrtc.getVersion()))),
             ("cuBLAS", lambda: str(xp.cuda.cublas.getVersion(xp.cuda.device.get_cublas_handle()))),
-            ("NCCL", lambda: str(xp.cuda.nccl.get_version()))]
+            # Since its version 14 cupy has the module only once it is imported.
+            ("NCCL", lambda: str(importlib.import_module(f"{xp.__name__}.cuda.nccl").get_version()))]
 
 
 def _described(name: str, ask: Callable[[], str]) -> Finding:
