@@ -5,6 +5,7 @@
     liveness        which ops must run, and what each of them needs first
     layout, memory  where temporaries lie, and which of them share memory
     fusion          pairs of ops that one kernel does better; ``schedule_fusion``: learning-rate schedules as one op
+    update_groups   on a device: updates that follow each other as one call
     binding         from an op and a frame to the call that runs it
     frame           names, shapes and values of one plan
     scope           where values live between runs
