@@ -1,7 +1,6 @@
 """What a training step asks of a device: launches, products, copies and waits, counted by the emulation.
 
-The bounds are what the engine needs today, so that a step that asks for more fails here. A change that needs fewer lowers
-them.
+The bounds are what the engine needs today: a step that asks for more fails here, a change that needs fewer lowers them.
 """
 
 import os
