@@ -1,9 +1,16 @@
 """Kernels for cupy's arrays, in CUDA C: families of ``reference``, under the same names.
 
-    compiling   what all sources begin with, and how they are compiled and launched
-    update      SGD, momentum and Adam
-    rank_sums   sums over ranks
-    unscaling   loss scaling
-    rows        rows added up by id in order, ids looked at without a wait
-    sequence    sums and maxima of ragged sequences
+    activation, fused, softmax, loss, summing
+    convolution, pooling, normalization
+    update, unscaling, rank_sums
+    rows, sequence
+
+What they are made of:
+
+    compiling       what all sources begin with, and how they are compiled and launched
+    gemm            products of many matrices as few calls of cuBLAS
+    workspace       memory that kernels need while they run, shared by all
+    update_groups   updates of many parameters by one launch
+
+cuDNN is not used: cupy 14 does not reach it. All sums are in an order that follows from the shapes; none is atomic.
 """

@@ -97,8 +97,8 @@ def bound(text, name, blocks, first, *arguments, threads=THREADS):
 
 
 def function(text, name, like):
-    """Function ``name`` of a source for arrays ``like`` this one: called with (blocks,), (threads,) and its arguments."""
-    xp = module_of(like)
+    """Function ``name`` of a source for arrays ``like`` this one, to be called as ``cupy.RawKernel`` is."""
+    return _function(module_of(like), text, name, like.dtype.name)
     return _function(xp, xp.cuda.runtime.getDevice(), text, name, like.dtype.name)
 
 

@@ -6,6 +6,7 @@
     layout, memory  where temporaries lie, and which of them share memory
     fusion          pairs of ops that one kernel does better; ``schedule_fusion``: learning-rate schedules as one op
     precision       casts of mixed precision, on devices
+    update_groups   on a device: updates that follow each other as one call
     binding         from an op and a frame to the call that runs it
     frame           names, shapes and values of one plan
     outside         ids and labels that are none, on the host and on devices

@@ -4,6 +4,7 @@ Without cupy the sources run on the CPU (``cuda_on_the_cpu``); where tests have 
 an emulation or a GPU, they run there. NVRTC and nvcc compile them for all architectures.
 """
 
+import re
 import shutil
 
 import numpy as np
@@ -23,7 +24,7 @@ from fleet_mpi.kernels.cuda import (
     update_groups,
     workspace,
 )
-from fleet_mpi.kernels.cuda.compiling import OPTIONS, complete
+from fleet_mpi.kernels.cuda.compiling import complete
 from fleet_mpi.kernels.reference import update
 from fleet_mpi.testing import device
 from tests.unit.kernels import (
@@ -243,3 +244,23 @@ def test_updates_with_other_numbers_types_or_kernels_are_no_group():
                                           if (family, name) in KERNELS])
 def test_the_version_for_cupy_takes_the_arguments_of_its_reference(family, name):
     test_cuda_sources.test_the_version_for_cupy_takes_the_arguments_of_its_reference(family, name)
+
+
+@pytest.mark.parametrize("architecture", ["compute_75", "compute_80", "compute_90", "compute_100"])
+@pytest.mark.parametrize("family", SOURCES)
+def test_nvrtc_compiles_the_source(family, architecture, monkeypatch, tmp_path):
+    monkeypatch.setattr(test_cuda_sources, "ARCHITECTURE", architecture)
+    for dtype in ("float32", "float64"):
+        _check(family, test_cuda_sources.by_nvrtc(complete(SOURCES[family].SOURCE, dtype), tmp_path))
+
+
+@pytest.mark.parametrize("family", ["convolution", "update_groups"])
+def test_nvcc_compiles_the_source(family, tmp_path):
+    _check(family, test_cuda_sources.by_nvcc(complete(SOURCES[family].SOURCE, "float32"), tmp_path))
+
+
+def _check(family, ptx):
+    entries = re.findall(r'extern "C" __global__ void (\w+)', SOURCES[family].SOURCE)
+    assert entries and all(f".entry {name}(" in ptx for name in entries)
+    if family not in INEXACT:
+        test_cuda_sources.assert_exact_ptx(ptx, entries)
