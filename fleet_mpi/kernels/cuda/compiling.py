@@ -98,7 +98,7 @@ def bound(text, name, blocks, first, *arguments, threads=THREADS):
 
 def function(text, name, like):
     """Function ``name`` of a source for arrays ``like`` this one, to be called as ``cupy.RawKernel`` is."""
-    return _function(module_of(like), text, name, like.dtype.name)
+    xp = module_of(like)
     return _function(xp, xp.cuda.runtime.getDevice(), text, name, like.dtype.name)
 
 
