@@ -21,16 +21,25 @@ class Stream:
 
     def __init__(self, non_blocking=False):
         self.todo, self.writes, self.turn, self.ptr = [], deque(maxlen=MOST_WRITES), 0, id(self)
-        self.landings = 0  # how many of ``todo`` are copies to the device
+        self.before_computing = 0  # how many of ``todo`` change what is computed later: copies to the device, waits
 
     def note(self, values):
         """Memory was computed."""
         self.turn += 1
         self.writes.append((self.turn, *np.lib.array_utils.byte_bounds(values)))
 
+    def do_before_computing(self, work):
+        """Queue what must be done before anything that is computed here later."""
+        self.before_computing += 1
+
+        def done():
+            self.before_computing -= 1
+            work()
+        self.todo.append(done)
+
     def catch_up(self):
-        """Before something is computed here: do the copies to the device that come first."""
-        while self.landings:
+        """Before something is computed here: do the copies to the device and the waits that come first."""
+        while self.before_computing:
             self.todo.pop(0)()
 
     def may_write(self, values):
@@ -45,13 +54,9 @@ class Stream:
 
     def synchronize(self):
         """Do all that waits."""
-        self.catch_up()
-        self.passed(self.turn)
-
-    def catch_up(self):
-        """Do the copies and waits that stand before what is computed next."""
         while self.todo:
             self.todo.pop(0)()
+        self.passed(self.turn)
 
     def __enter__(self):
         self.before, _of_thread.stream = current_stream(), self
@@ -62,7 +67,7 @@ class Stream:
 
     def wait_event(self, event):
         """Later work waits for the event."""
-        self.todo.append(event.synchronize)
+        self.do_before_computing(event.synchronize)
 
 
 class Event:
@@ -109,12 +114,7 @@ class Memory:
         """Queue a copy from a host address."""
         stream = stream or current_stream()
         stream.note(self._values)
-        stream.landings += 1
-
-        def land():
-            stream.landings -= 1
-            ctypes.memmove(self.ptr, mem, size)
-        stream.todo.append(land)
+        stream.do_before_computing(lambda: ctypes.memmove(self.ptr, mem, size))
 
 
 class Device:
