@@ -71,9 +71,9 @@ def test_at_takes_no_type_that_cupy_refuses():
 
 
 def names_asked_of(path):
-    """(name, line) of every ``xp.name`` and ``k.xp.name`` in a file."""
+    """(name, line) of every ``xp.name`` and ``k.xp.name`` in a file, but for what every module has (``__name__``)."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute):
+        if isinstance(node, ast.Attribute) and not node.attr.startswith("__"):
             of = node.value
             if isinstance(of, ast.Name) and of.id == "xp" or isinstance(of, ast.Attribute) and of.attr == "xp":
                 yield node.attr, node.lineno
