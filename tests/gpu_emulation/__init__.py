@@ -21,5 +21,5 @@ Any environment of the same Python uses it after ``. FOLDER/env.sh``, without be
 
 New memory of a device is poisoned (NaN). A kernel that gets an address of the host's or of another device is refused.
 Not emulated: speed, true concurrency, the random order of atomics, flushed subnormals and fused products, CUB and
-Thrust, capture of graphs, cuDNN, cuRAND, cuSOLVER, cuSPARSE. A call of what is missing ends the process and names itself.
+Thrust, capture of graphs, cuDNN, cuRAND, cuSOLVER, cuSPARSE. A call of what is missing fails and names itself.
 """

@@ -38,7 +38,9 @@ def build(folder):
     versions = [*packages.RUN, *packages.BUILD, sys.version]
     _once(folder, "packages", versions, packages.install)
     _once(folder, "extension", versions, compiling.compile_extension)
-    _once(folder, "library", [*versions, *_texts("*.py"), *_texts("cuda/**/*.*")], _library)
+    headers, flags = _texts("cuda/device/*.h"), compiling.KERNEL_FLAGS
+    _once(folder, "library", [*versions, *_texts("*.py"), *_texts("cuda/*.*"), *headers], _library)
+    _once(folder, "headers", [*versions, *flags, *headers], _headers)
     (folder / "env.sh").write_text("".join(f"export {name}={value}\n" for name, value in variables(folder).items()))
     _check(folder)
 
@@ -67,12 +69,14 @@ def refuse_what_cannot_work():
 
 
 def _library(folder):
-    # Kernels are compiled against headers and library: older ones may not fit.
-    for name in ("kernels", "cache"):
-        shutil.rmtree(folder / name)
-        (folder / name).mkdir()
     compiling.compile_library(folder)
     compiling.replace_extensions(folder)
+
+
+def _headers(folder):
+    for name in ("kernels", "cache"):   # compiled with older headers
+        shutil.rmtree(folder / name)
+        (folder / name).mkdir()
     compiling.precompile_headers(folder)
 
 

@@ -19,9 +19,12 @@ from tests.gpu_emulation.packages import BuildProblem
 CUDA = Path(__file__).parent / "cuda"
 FLAGS = ["-std=c++17", "-O2", "-fPIC", "-Wall", "-Wno-deprecated-declarations"]
 # For kernels: no fused products (the project promises none), and what NVRTC lets pass.
-KERNEL_FLAGS = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-fpermissive"]
+KERNEL_FLAGS = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-nostdlib", "-w",
+                "-fpermissive"]
 # The names under which cupy looks for NVIDIA's libraries: all are one.
 NAMES = ["libcuda.so.1", "libnvrtc.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcudart.so.13", "libnccl.so.2"]
+# CUDA's, cuBLAS's and NCCL's code for a call that is not supported (NCCL's: invalid usage).
+UNSUPPORTED = {"cuda": 801, "cublas": 15, "nccl": 5}
 # How the release of cupy was configured; what Cython decides by it.
 CONSTANTS = ("CUPY_USE_CUDA_PYTHON=False,CUPY_CUFFT_STATIC=False,CUPY_CYTHON_VERSION='',CUPY_CUDA_VERSION=13000,"
              "CUPY_HIP_VERSION=0")
@@ -78,9 +81,16 @@ def precompile_headers(folder):
 
 
 def stubs(names):
-    """C++ for functions that are not emulated: a call ends the process and says which."""
-    lines = [f'EXPORT int {name}() {{ emulation::die("{name} is not emulated"); }}' for name in sorted(names)]
+    """C++ for functions that are not emulated: a call fails, and names itself on stderr."""
+    lines = [f'EXPORT int {name}() {{ return emulation::not_emulated("{name}", {_failure(name)}); }}'
+             for name in sorted(names)]
     return "\n".join(["// Made by compiling.py.", '#include "emulation.h"', *lines, ""])
+
+
+def _failure(name):
+    """The code by which the function's library says that it cannot do something."""
+    library = next(library for library in UNSUPPORTED if name.startswith(library))
+    return UNSUPPORTED[library]
 
 
 def _object(folder, source, objects):
@@ -96,7 +106,7 @@ def _needed(folder):
     libraries = folder / "site" / "cupy_backends" / "cuda" / "libs"
     linked = [path for name in ("cublas", "nccl") for path in libraries.glob(f"{name}.*.so")]
     found = _symbols([folder / "objects" / "runtime.o"], "--undefined-only") | _symbols(linked, "-D", "--undefined-only")
-    return {name for name in found if name.startswith(("cuda", "cublas", "nccl"))}
+    return {name for name in found if name.startswith(tuple(UNSUPPORTED))}
 
 
 def _symbols(files, *options):

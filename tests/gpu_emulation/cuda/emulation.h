@@ -21,7 +21,9 @@ const Settings &settings();
 void log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Tells on stderr why a call is about to fail: CUDA's error codes alone tell too little.
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// For faults of the emulated program that no error code can report (a deadlock in a kernel, a call not emulated).
+// Complains about a call of what is missing, and returns the code by which it fails.
+int not_emulated(const char *name, int code);
+// For faults of the emulated program that no error code can report (a deadlock in a kernel).
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // ---- counters.cpp: what tests count. The order is that of the names there.

@@ -53,6 +53,12 @@ void complain(const char *format, ...)
     va_end(values);
 }
 
+int not_emulated(const char *name, int code)
+{
+    complain("%s is not emulated", name);
+    return code;
+}
+
 void die(const char *format, ...)
 {
     va_list values;

@@ -1,0 +1,24 @@
+"""Ranks on devices: each on its own one, real or emulated."""
+
+from tests.mpi.jobs import ROOT, run_inside, run_job
+
+HERE = ROOT / "tests" / "gpu"
+PLUGIN = ("-p", "tests.gpu_emulation.plugin")
+
+
+def environment(devices, asynchronous=False, **settings):
+    """Variables for ranks: so many emulated devices (a machine with GPUs ignores it), and the package's settings."""
+    return {"FLEET_EMULATION_DEVICES": str(devices), "FLEET_EMULATION_ASYNC": str(int(asynchronous)),
+            **settings}
+
+
+def run_on_devices(ranks, script, *arguments, asynchronous=False, timeout=300, **settings):
+    """Run a script of this folder (or ``-m`` module) on ranks, one device each; the same as ``run_job``."""
+    words = script if isinstance(script, (list, tuple)) else [HERE / script]
+    return run_job(ranks, [*words, *arguments], env=environment(ranks, asynchronous, **settings), timeout=timeout)
+
+
+def run_inside_on_devices(ranks, *arguments, asynchronous=False, timeout=300):
+    """Run the inside-tests of tests/mpi that take device arrays, with real cupy, in every rank."""
+    return run_inside(ranks, (*PLUGIN, *arguments), timeout=timeout, per_test=120,
+                      env=environment(ranks, asynchronous))
