@@ -1,8 +1,9 @@
 """Real cupy on a machine without a GPU: an emulation of the CUDA libraries on host memory.
 
 PyPI's wheel of cupy runs on it with two of its extensions replaced: the one that has CUDA's runtime linked into it is
-compiled anew from the same version's source distribution, and sorting (Thrust) is done by numpy. All else is cupy's own:
-Python and Cython code, types, casting, memory pools, streams and events, and the text of every kernel, which g++ compiles.
+compiled anew from the same version's source distribution, and sorting (Thrust) is done by numpy. All else is cupy's
+own: Python and Cython code, types, casting, memory pools, streams and events, and the text of every kernel, which g++
+compiles.
 
     build.py        python -m tests.gpu_emulation.build FOLDER: makes it, in a folder of its own
     packages.py     what it takes from PyPI

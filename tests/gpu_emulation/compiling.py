@@ -105,7 +105,8 @@ def _needed(folder):
     """Functions of NVIDIA's libraries that cupy's extensions are linked with."""
     libraries = folder / "site" / "cupy_backends" / "cuda" / "libs"
     linked = [path for name in ("cublas", "nccl") for path in libraries.glob(f"{name}.*.so")]
-    found = _symbols([folder / "objects" / "runtime.o"], "--undefined-only") | _symbols(linked, "-D", "--undefined-only")
+    found = _symbols([folder / "objects" / "runtime.o"], "--undefined-only")
+    found |= _symbols(linked, "-D", "--undefined-only")
     return {name for name in found if name.startswith(tuple(UNSUPPORTED))}
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def counted():
-    """Count what happens inside: launches, waits, uploads, downloads, device_copies, blas_calls, allocations, collectives.
+    """Count what the block asks of its device.
 
-    Yields a namespace that has its values when the block is over. All threads of the process are counted.
+    Yields a namespace that has, when the block is over, launches, waits, uploads, downloads, device_copies, blas_calls,
+    allocations and collectives. All threads of the process are counted.
     """
     before, counts = totals(), types.SimpleNamespace()
     yield counts

@@ -1,8 +1,8 @@
 """cupy.cuda.thrust for the emulation: cupy's sorts, by numpy on the same memory.
 
 cupy sorts by Thrust, which lies compiled for GPUs inside an extension of its wheel. ``build.py`` puts this file in the
-place of that extension. So sorts are NOT cupy's own here: what is tested is what is sorted and what follows, not Thrust.
-The memory of emulated devices is host memory; all work of the stream is waited for first, which a GPU would not do.
+place of that extension. So sorts are NOT cupy's own here: tests see what is sorted and what follows, not Thrust. The
+memory of emulated devices is host memory; all work of the stream is waited for first, which a GPU would not do.
 """
 
 import ctypes

@@ -54,7 +54,10 @@ struct Matrix {
     int type, leading;   // elements from column to column
     long long stride;    // elements from matrix to matrix of a batch
 
-    Matrix at(int number) const { return {(char *)data + number * stride * (long long)size_of(type), type, leading, 0}; }
+    Matrix at(int number) const
+    {
+        return {(char *)data + number * stride * (long long)size_of(type), type, leading, 0};
+    }
     double get(int row, int column) const { return load(data, type, row + (long)column * leading); }
     void set(int row, int column, double value) const { store(data, type, row + (long)column * leading, value); }
 };

@@ -341,7 +341,8 @@ EXPORT int ncclAllReduce(const void *from, void *to, size_t size, int type, int 
     return ncclReduce(from, to, size, type, operation, -1, communicator, stream);
 }
 
-EXPORT int ncclBroadcast(const void *from, void *to, size_t size, int type, int root, Shared *communicator, void *stream)
+EXPORT int ncclBroadcast(const void *from, void *to, size_t size, int type, int root, Shared *communicator,
+                         void *stream)
 {
     const bool sends = root == (*communicator)->segment->rank;
     if (type < 0 || type >= TYPES || !is_on_device(communicator, to) || (sends && !is_on_device(communicator, from)))

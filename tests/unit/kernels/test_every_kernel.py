@@ -6,7 +6,7 @@ random generator; and ``KERNEL_TOLERANCES``: kernel name -> relative tolerance, 
 What is left in an argument called ``scratch`` does not count.
 
 On the stand-in a reference gives numpy's bits. On real cupy (tests/gpu_emulation/plugin.py) bits are promised of whole
-numbers, and of the families that have CUDA sources of their own; elsewhere exp, log and sums are cupy's, and rounded so.
+numbers, and of the families that have CUDA sources of their own; elsewhere exp, log and sums are rounded as cupy does.
 """
 
 import copy

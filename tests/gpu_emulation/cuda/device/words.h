@@ -92,15 +92,16 @@ static inline float __half2float(unsigned short bits) { return emulation_bits<_F
 static inline unsigned short __float2half_rn(float x) { return emulation_bits<unsigned short>((_Float16)x); }
 
 // ---- arithmetic. CUDA has its functions in the global namespace for float and double alike.
-using std::abs; using std::acos; using std::acosh; using std::asin; using std::asinh; using std::atan; using std::atan2;
-using std::atanh; using std::cbrt; using std::ceil; using std::copysign; using std::cos; using std::cosh; using std::erf;
-using std::erfc; using std::exp; using std::exp2; using std::expm1; using std::fabs; using std::floor; using std::fma;
-using std::fmax; using std::fmin; using std::fmod; using std::frexp; using std::hypot; using std::ilogb;
-using std::isfinite; using std::isinf; using std::isnan; using std::ldexp; using std::lgamma; using std::llrint;
-using std::llround; using std::log; using std::log10; using std::log1p; using std::log2; using std::logb; using std::lround;
-using std::modf; using std::nearbyint; using std::nextafter; using std::pow; using std::remainder; using std::rint;
-using std::round; using std::scalbn; using std::signbit; using std::sin; using std::sinh; using std::sqrt; using std::tan;
-using std::tanh; using std::tgamma; using std::trunc;
+using std::abs; using std::acos; using std::acosh; using std::asin; using std::asinh; using std::atan;
+using std::atan2; using std::atanh; using std::cbrt; using std::ceil; using std::copysign; using std::cos;
+using std::cosh; using std::erf; using std::erfc; using std::exp; using std::exp2; using std::expm1; using std::fabs;
+using std::floor; using std::fma; using std::fmax; using std::fmin; using std::fmod; using std::frexp;
+using std::hypot; using std::ilogb; using std::isfinite; using std::isinf; using std::isnan; using std::ldexp;
+using std::lgamma; using std::llrint; using std::llround; using std::log; using std::log10; using std::log1p;
+using std::log2; using std::logb; using std::lround; using std::modf; using std::nearbyint; using std::nextafter;
+using std::pow; using std::remainder; using std::rint; using std::round; using std::scalbn; using std::signbit;
+using std::sin; using std::sinh; using std::sqrt; using std::tan; using std::tanh; using std::tgamma;
+using std::trunc;
 
 // Of mixed integers the wider, as CUDA's overloads have it; of floating-point numbers NaN is passed over.
 template <class A, class B> using emulation_common =
@@ -128,8 +129,8 @@ static inline float rcbrtf(float x) { return 1.f / cbrtf(x); }
 static inline double rcbrt(double x) { return 1. / cbrt(x); }
 static inline float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 static inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752); }
-static inline float __expf(float x) { return expf(x); }
-static inline float __logf(float x) { return logf(x); }
+#define __expf expf   // the C library has functions of these names
+#define __logf logf
 static inline float __fdividef(float a, float b) { return a / b; }
 static inline float __fdiv_rn(float a, float b) { return a / b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
@@ -168,8 +169,20 @@ EMULATION_ATOMIC_INTEGER(unsigned)
 EMULATION_ATOMIC_INTEGER(unsigned long long)
 #undef EMULATION_ATOMIC
 #undef EMULATION_ATOMIC_INTEGER
-static inline long long atomicMax(long long *p, long long v) { const long long old = *p; if (v > old) *p = v; return old; }
-static inline long long atomicMin(long long *p, long long v) { const long long old = *p; if (v < old) *p = v; return old; }
+static inline long long atomicMax(long long *p, long long v)
+{
+    const long long old = *p;
+    if (v > old)
+        *p = v;
+    return old;
+}
+static inline long long atomicMin(long long *p, long long v)
+{
+    const long long old = *p;
+    if (v < old)
+        *p = v;
+    return old;
+}
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}
 static inline void __threadfence_system() {}
@@ -236,7 +249,8 @@ template <class... Values> static inline void emulation_call(void (*kernel)(Valu
 template <class... Values> static inline emulation::Kernel emulation_entry(void (*)(Values...), void (*call)(void **))
 {
     static const emulation::Argument arguments[] = {
-        {sizeof(std::remove_reference_t<Values>), emulation_is_address<std::remove_cv_t<Values>>::value}..., {0, false}};
+        {sizeof(std::remove_reference_t<Values>), emulation_is_address<std::remove_cv_t<Values>>::value}...,
+        {0, false}};
     return {call, arguments, (int)sizeof...(Values)};
 }
 #define EMULATION_KERNEL(function, name)                                                                               \
