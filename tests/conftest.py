@@ -23,7 +23,7 @@ hypothesis.settings.load_profile("suite")
 
 
 HERE = Path(__file__).parent
-STARTING_JOBS = [HERE / folder for folder in ("slurm", "hosts", "mpi")]  # those that wait most begin first
+STARTING_JOBS = [HERE / folder for folder in ("slurm", "hosts", "mpi", "gpu")]  # those that wait most begin first
 # What may come out otherwise with another MPI: jobs, and what speaks with MPI or its launcher (test_imports.py looks).
 OF_MPI = {*STARTING_JOBS} | {HERE / "unit" / name for name in (
     "collective", "launch", "ranks", "wire", "test_allreduce_benchmark.py", "test_readme.py")}
