@@ -17,9 +17,11 @@ Reducers, one file each:
 
 Arrays on devices:
 
-    device_reducers     which reducer sums them: MPI from the device, MPI through the host, or NCCL
+    device_reducers     what the workers can do with their devices, and the reducers that follow from it
+    exact_on_devices    in rank order, added up by a kernel on the device
     staging             copies in pinned host memory where MPI cannot read the device
-    cuda_awareness      whether the loaded MPI library takes GPU buffers
+    cuda_awareness      whether the loaded MPI library says that it takes GPU buffers
+    cuda_trial          whether it really does: a process of its own tries
 
 Other exchanges:
 

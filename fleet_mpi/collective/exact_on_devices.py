@@ -51,10 +51,13 @@ class DeviceExactAllReduce:
 
     def start(self, array: Array) -> Reduction:
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
-        # Only what was computed so far is waited for; what comes is computed meanwhile.
-        self.stream.wait_event(event_of(self.xp, self.xp.cuda.get_current_stream()))
         flat, length = array.reshape(-1), max(1, LARGEST // array.itemsize)
         blocks = [_Block(self, flat[first:first + length]) for first in range(0, len(flat), length)]
+        # Only what was computed so far is waited for; what comes is computed meanwhile. New buffers are made before:
+        # their memory may have been something else's that the device still works on.
+        self.stream.wait_event(event_of(self.xp, self.xp.cuda.get_current_stream()))
+        for block in blocks:
+            block.begin()
         self.under_way.extend(blocks)
         return _Reduction(self, blocks)
 
@@ -109,10 +112,13 @@ class _Block:
         self.owner, self.array, self.taken = owner, array, 0
         self.buffers = owner.take_buffers(array)
         self.receiving, self.sending = [], []  # (rank, Pending)
-        with owner.stream:
-            self.whole = Staged(array, owner.is_aware, owner.stream, self.buffers.wire)
-            self.whole.begin()
+        self.whole = Staged(array, owner.is_aware, owner.stream, self.buffers.wire)
         self.parts = Staged(self.buffers.parts, owner.is_aware, owner.stream, self.buffers.wire_of_parts)
+
+    def begin(self):
+        """Let what was computed so far go to the wire."""
+        with self.owner.stream:
+            self.whole.begin()
 
     def advance(self, limit):
         """Take the steps that can be taken, but no more than ``limit`` in all; returns whether any was."""

@@ -190,11 +190,18 @@ def _call(name, function, args, keywords, arrays_until=None):
              for position, value in enumerate(args)]
     named = {key: _argument(value, name, arrays_until is None) for key, value in keywords.items()}
     if out is None:
-        return _noted(_wrapped(function(*plain, **named)), args)
+        result = _wrapped(function(*plain, **named))
+        return result if _is_view(result, args) else _noted(result, args)
     if not isinstance(out, DeviceArray):
         raise HostAccess(f"{name}: expected a device array as out, got {type(out).__name__}")
     function(*plain, out=out._values, **named)
     return _noted(out, args)
+
+
+def _is_view(result, args):
+    """Whether a function has computed nothing: its result lies in the memory of its first argument."""
+    return (isinstance(result, DeviceArray) and bool(args) and isinstance(args[0], DeviceArray)
+            and np.may_share_memory(result._values, args[0]._values))
 
 
 def _noted(result, args):
