@@ -18,7 +18,7 @@ if "FLEET_EMULATION" not in os.environ:
 
 FEEDS = 2  # the images and their labels
 # Layers: launches and products of a step, forward, backward and update by momentum with L2 decay.
-MOST = {18: (159, 65), 50: (319, 161)}
+MOST = {18: (159, 65), 50: (311, 161)}
 
 
 @pytest.fixture(scope="module", params=MOST)
