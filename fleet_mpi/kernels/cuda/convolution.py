@@ -24,7 +24,7 @@ struct Geometry { int channels, size[3], out[3], kernel[3], stride[3], before[3]
 #define FOR_MY_SHARE(j, width, shares) \
     for (unsigned j = blockIdx.x % (shares) * blockDim.x + threadIdx.x; j < (width); j += (shares) * blockDim.x)
 
-extern "C" __global__ void columns_of(const real *x, real *columns, Geometry g, unsigned first, unsigned images,
+extern "C" __global__ void columns_of(const stored *x, stored *columns, Geometry g, unsigned first, unsigned images,
                                       unsigned shares)
 {
     const unsigned row = blockIdx.x / shares, across = g.out[1] * g.out[2], width = images * g.out[0] * across;
@@ -32,14 +32,14 @@ extern "C" __global__ void columns_of(const real *x, real *columns, Geometry g, 
     const int h0 = row / g.kernel[2] % g.kernel[1] * g.dilation[1] - g.before[1];
     const int d0 = row / (g.kernel[2] * g.kernel[1]) % g.kernel[0] * g.dilation[0] - g.before[0];
     const unsigned channel = row / (g.kernel[2] * g.kernel[1] * g.kernel[0]);
-    real *line = columns + (long long)row * width;
+    stored *line = columns + (long long)row * width;
     FOR_MY_SHARE(j, width, shares) {
         const int w = j % g.out[2] * g.stride[2] + w0, h = j / g.out[2] % g.out[1] * g.stride[1] + h0;
         const int d = j / across % g.out[0] * g.stride[0] + d0;
         const unsigned image = first + j / (across * g.out[0]);
         const bool inside = w >= 0 && w < g.size[2] && h >= 0 && h < g.size[1] && d >= 0 && d < g.size[0];
         line[j] = inside ? x[((((long long)image * g.channels + channel) * g.size[0] + d) * g.size[1] + h) * g.size[2]
-                             + w] : real(0);
+                             + w] : stored(0);
     }
 }
 
@@ -50,7 +50,7 @@ __device__ inline int brought(int place, int tap, int stride, int before, int di
     return distance >= 0 && distance % stride == 0 && distance / stride < out ? distance / stride : -1;
 }
 
-extern "C" __global__ void images_of(const real *columns, real *x, Geometry g, unsigned first, unsigned images,
+extern "C" __global__ void images_of(const stored *columns, stored *x, Geometry g, unsigned first, unsigned images,
                                      unsigned shares)
 {
     const unsigned channel = blockIdx.x / shares, plane = g.size[1] * g.size[2], volume = g.size[0] * plane;
@@ -67,11 +67,11 @@ extern "C" __global__ void images_of(const real *columns, real *x, Geometry g, u
                 for (int kw = 0; kw < g.kernel[2]; kw++, row++) {
                     const int ow = brought(w, kw, g.stride[2], g.before[2], g.dilation[2], g.out[2]);
                     if (od >= 0 && oh >= 0 && ow >= 0)
-                        total += columns[(row * images + image) * area + (od * g.out[1] + oh) * g.out[2] + ow];
+                        total += widen(columns[(row * images + image) * area + (od * g.out[1] + oh) * g.out[2] + ow]);
                 }
             }
         }
-        x[((long long)(first + image) * g.channels + channel) * volume + j % volume] = total;
+        x[((long long)(first + image) * g.channels + channel) * volume + j % volume] = narrow(total);
     }
 }
 """
@@ -135,7 +135,7 @@ def conv_backward_weight(x, dout, dw, strides, paddings, dilations, groups):
 
 
 def _usable(*arrays):
-    return fits(*arrays) and all(array.size for array in arrays)
+    return fits(*arrays, dtypes=("float16", "float32", "float64")) and all(array.size for array in arrays)
 
 
 class Work:

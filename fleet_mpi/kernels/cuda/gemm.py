@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 # As CUDA and cuBLAS number them: the type of the elements, and the type that is computed with.
-_TYPES = {"float32": (0, 68), "float64": (1, 70)}
+# Products of float16 numbers are summed in float32.
+_TYPES = {"float16": (2, 68), "float32": (0, 68), "float64": (1, 70)}
 _TF32 = 77
 _DEFAULT_ALGORITHM = -1
 # Factors are read by address when a call is made.
-_FACTORS = {name: (np.zeros(1, name), np.ones(1, name)) for name in _TYPES}
+_FACTORS = {name: (np.zeros(1, kind), np.ones(1, kind)) for name, kind in (
+    ("float16", "float32"), ("float32", "float32"), ("float64", "float64"))}
 
 
 class Matrices(NamedTuple):
