@@ -91,7 +91,7 @@ class Ours:
         group = Group.over_mpi(comm.rank, [comm.Dup()], str) if comm.size > 1 else Group(0, [], 1)
         plan = CollectivePlan(comm.size, comm.rank, made, [], fuse(made))
         self.session = collective_sessions.connect(plan, fluid.Scope(), group)
-        self.session.install()
+        self.session.install(np)
         self.names, self.array = [one.name for one in made], self.session.flat.array
         self._check(comm)
 

@@ -14,8 +14,8 @@ LONGEST_FUNCTION = 60
 # model's progress goes where the original's goes. A loader's
 # worker flushes what the script's dataset printed.
 MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py", "data/worker_process.py", "launch/plan_command.py",
-                       "launch/doctor.py", "launch/gpu_check/__init__.py", "hapi/progress.py",
-                         "launch/names_command.py")
+                       "launch/doctor.py", "launch/gpu_check/__init__.py", "launch/names_command.py",
+                       "hapi/progress.py", "collective/cuda_trial.py")
 MAY_PRINT_TO_STDERR = ("__main__.py", "launch/")
 
 # What the functions of an op class are for, program/graph/registry.py tells once for all of them.

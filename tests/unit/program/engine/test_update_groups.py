@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from fleet_mpi.program.engine import update_groups
-from fleet_mpi.program.ops.optimize import Unless
 
 
 def update(param, reads=(), type="sgd"):
@@ -45,12 +44,3 @@ def test_numbers_that_differ_make_groups_of_their_own():
 def test_an_update_that_needs_another_is_not_grouped_with_it(second):
     calls = [partial(step, "a"), partial(step, "b")]
     assert update_groups.group_updates([update("a"), second], calls)[1] == calls
-
-
-def test_a_flag_is_asked_once_for_a_group():
-    flag = object()
-    calls = [Unless(flag, partial(step, name)) for name in "ab"]
-    _, (group,) = update_groups.group_updates([update("a"), update("b")], calls)
-    assert group.flag is flag and group.run == [("a",), ("b",)]
-    other = Unless(object(), partial(step, "b"))
-    assert update_groups.group_updates([update("a"), update("b")], [calls[0], other])[1] == [calls[0], other]
