@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.reference import rows
-from fleet_mpi.testing import DeviceArray, device
+from fleet_mpi.testing import device
 
 
 def table_of(rng, *shape, dtype=np.float32):
@@ -161,7 +161,7 @@ def test_ids_are_split_by_their_owners_in_their_order():
 
 def added_on_a_device(target, index, values):
     """The host's result and a device's, each in its own copy of the target's memory."""
-    there = DeviceArray(target.copy(order="K"))
+    there = device.asarray(target.copy(order="K"))
     as_device = tuple(map(device.asarray, index)) if isinstance(index, tuple) else device.asarray(index)
     np.add.at(target, index, values)
     rows.add_at(there, as_device, device.asarray(values))

@@ -80,11 +80,11 @@ def host(array):
     return array.get() if isinstance(array, DeviceArray) else array
 
 
-def assert_close(workers, others):
+def assert_close(workers, others, atol=1e-5):
     for one, other in zip(workers, others, strict=True):
         assert one.state.keys() == other.state.keys()
         for name in one.state:
-            np.testing.assert_allclose(host(one.state[name]), host(other.state[name]), rtol=1e-4, atol=1e-5,
+            np.testing.assert_allclose(host(one.state[name]), host(other.state[name]), rtol=1e-4, atol=atol,
                                        err_msg=name)
 
 
@@ -112,7 +112,8 @@ def test_values_made_on_the_host_may_be_trained_on_a_device():
 
 def test_gradients_may_travel_as_halves():
     options = Options(fuse_mb=SMALL, last_mb=SMALL, half=True)
-    assert_close(train("sgd", StandInPlace(), options=options), train("sgd", CPUPlace(), options=options))
+    # Of gradients that differ in their last bits, a few are rounded to neighbouring halves.
+    assert_close(train("sgd", StandInPlace(), options=options), train("sgd", CPUPlace(), options=options), atol=1e-4)
 
 
 class Nccl:
