@@ -6,6 +6,7 @@ must be named. That every job ends and leaves nothing behind needs no table.
 
 from typing import NamedTuple
 
+from fleet_mpi.ranks import library
 from tests.mpi.faults.trial import BEFORE_JOINING, SERVED, VANISHING
 
 SOON_S = 5.0         # from a fault that a process can see to the end of the job
@@ -59,7 +60,8 @@ def _rows(trial):
         (fault == "os._exit(7)", {7, LOST} if ours else NOT_ZERO, ROLE),
         (fault == "os._exit(0)" and phase in ("start", "imports"), NOT_ZERO, RANK),
         # MPICH's mpirun kills the others, and may end with the 0 of the one that left: its code is not ours to say.
-        (fault == "os._exit(0)", {LOST} if ours else ANY, ROLE),
+        (fault == "os._exit(0)" and not ours and library.beside() != library.OPEN_MPI, ANY, ROLE),
+        (fault == "os._exit(0)", {LOST} if ours else NOT_ZERO, ROLE),
         # Before our package is imported, mpirun alone can see a rank end, or the others miss it.
         (fault in ("raise", "sys.exit(3)") and _unseen(trial), NOT_ZERO, RANK),
         (fault == "sys.exit(3)", {3}, ROLE),
