@@ -41,6 +41,20 @@ SEGMENTS = ("/dev/shm/mpich_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment."
 SEGMENTS_AT_A_TIME = 4  # of ranks: reading what one has mapped takes about a millisecond
 
 
+def segments(process: "int | str") -> set[str]:
+    """The paths of MPI's shared memory that a process has mapped; none once it has ended."""
+    try:
+        with open(f"/proc/{process}/maps") as file:
+            return {path for path in (line.split()[-1] for line in file) if is_segment(path)}
+    except OSError:
+        return set()
+
+
+def is_segment(path: str) -> bool:
+    """Whether this is memory that MPI shares between ranks."""
+    return path.startswith(SEGMENTS) and os.path.dirname(path) == "/dev/shm"
+
+
 class Rank:
     """What is known of one process."""
 
@@ -74,7 +88,8 @@ class Rank:
             self.note_segments()
         elif kind == "phase":
             self.phase, self.phase_ends = text, time.monotonic() + seconds if text else None
-            self.note_segments()  # MPI_Init is over, say
+        elif kind == "segment" and is_segment(text):
+            self.segments.add(text)
         elif kind == "bye":
             self.bye, self.code = text, int(seconds)
 
@@ -89,12 +104,7 @@ class Rank:
 
     def note_segments(self) -> None:
         """Keep the names of the memory that MPI shares between ranks of this machine."""
-        try:
-            with open(f"/proc/{self.pid}/maps") as file:
-                paths = {line.split()[-1] for line in file if "/dev/shm/" in line}
-        except OSError:
-            return  # it has ended
-        self.segments |= {path for path in paths if path.startswith(SEGMENTS)}
+        self.segments |= segments(self.pid)
 
     def _stat(self):
         """What the kernel tells, from the state on; empty: the process is gone."""

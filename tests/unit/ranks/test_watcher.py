@@ -368,9 +368,10 @@ def test_what_was_printed_is_not_lost(machine):
     assert here.ranks[0].stdout.read() == "a line"
 
 
-@pytest.mark.parametrize("sign",
-                         ("{mapped}; lifeline.rename('rank 0', 1)", "with lifeline.phase('MPI_Init', 9): {mapped}"))
-def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, monkeypatch, sign):
+@pytest.mark.parametrize("sign, is_seen_alive", (("{mapped}; lifeline.rename('rank 0', 1)", True),
+                                                 ("with lifeline.phase('MPI_Init', 9): {mapped}", True),
+                                                 ("with lifeline.phase('MPI_Init', 9): {mapped}", False)))
+def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, monkeypatch, sign, is_seen_alive):
     own, foreign = (f"/dev/shm/mpich_test{os.getpid()}_{number}" for number in range(2))
     for path in (own, foreign):
         with open(path, "wb") as file:
@@ -378,8 +379,11 @@ def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, mo
     try:
         here = machine(1)
         mapped = f"file = open({own!r}, 'r+b'); kept = mmap.mmap(file.fileno(), 4096)"
-        lines = f"import mmap, time\n{sign.format(mapped=mapped)}\ntime.sleep(0.5)\nos.kill(os.getpid(), 9)"
+        pause = "time.sleep(0.5)" if is_seen_alive else ""
+        lines = f"import mmap, time\n{sign.format(mapped=mapped)}\n{pause}\nos.kill(os.getpid(), 9)"
         here.does(0, f"exec({lines!r})")
+        if not is_seen_alive:
+            here.ranks[0].wait(30)
         monkeypatch.setattr(watcher, "LOOK_EVERY_S", 0.02)
         here.watcher.run()
         assert not os.path.exists(own) and os.path.exists(foreign)
