@@ -1,7 +1,7 @@
 """``paddle.nn.functional``: layers as functions of variables, with the argument lists of 2.x."""
 
 from fleet_mpi.errors import missing_name as _missing_name
-from fleet_mpi.paddle.of_1x import FUNCTIONAL as _OF_1X
+from fleet_mpi.paddle.of_1x import DETECTION as _DETECTION, FUNCTIONAL as _OF_1X
 from fleet_mpi.program.layers import manipulation as _manipulation
 from fleet_mpi.program.layers import math as _math
 from fleet_mpi.program.layers.activation import elu, gelu, relu, selu, sigmoid, silu, softsign, tanh
@@ -57,6 +57,6 @@ elu_, relu_, softmax_, tanh_ = elu, relu, softmax, tanh  # static programs have 
 __path__ = []  # those below it are found elsewhere: see standing_in.ELSEWHERE
 
 __getattr__ = _missing_name("paddle.nn.functional", globals(), {
-    **_OF_1X,
+    **_OF_1X, **_DETECTION,
     "npair_loss": "fleet_mpi.program.layers.embedding_loss", "row_conv": "fleet_mpi.program.layers.functional_nn",
     "gather_tree": "fleet_mpi.program.layers.beam_search"})
