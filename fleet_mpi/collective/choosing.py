@@ -15,7 +15,7 @@ from fleet_mpi.collective.cuda_awareness import Awareness
 from fleet_mpi.collective.exact import ExactAllReduce
 from fleet_mpi.collective.half import HalfAllReduce
 from fleet_mpi.collective.staging import StagedAllReduce
-from fleet_mpi.errors import EnvironmentProblem, UsageError
+from fleet_mpi.errors import EnvironmentProblem, UsageError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,6 +43,7 @@ class Options:
     node_ranks: int = 0          # ranks that count as a node; 0: those on one host
     half: bool = False           # gradients travel as float16
     mean: bool = True            # of the workers' gradients; else their sum
+    way: str = ""                # of WAYS, whatever the setting says; empty: as the setting says
 
     def __post_init__(self) -> None:
         if self.comms < 1:
@@ -50,20 +51,21 @@ class Options:
         if self.fuse_mb < 0 or self.last_mb < 0:
             raise UsageError(f"fuse_grad_size_in_MB and last_comm_group_size_MB: expected sizes from 0 up, got "
                              f"{self.fuse_mb} and {self.last_mb}")
+        if self.way and self.way not in WAYS:
+            raise UsageError(f"how to sum: expected one of {', '.join(WAYS)}, got {self.way!r}; "
+                             f"{nearest(self.way, WAYS)}")
 
 
 def choose(plan: Any, group: Group, xp: ModuleType) -> Sequence[Reducer]:
     """Collective: what sums a plan's buckets of ``xp``'s arrays, one per communicator; said at start which.
 
     On the host in rank order up to EXACT_UP_TO workers, then as the MPI library likes. On devices by NCCL where all
-    workers can, else by the MPI library, from device memory or through pinned memory. The setting comes first.
+    workers can, else by the MPI library, from device memory or through pinned memory. The plan's way comes first, then
+    the setting.
     """
     if group.size == 1:
         return [_Alone()]
-    wanted = settings.get("FLEET_MPI_ALLREDUCE")
-    if wanted and wanted not in WAYS:
-        *others, last = WAYS
-        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={wanted}: expected {', '.join(others)} or {last}")
+    wanted = plan.options.way or _wanted()
     found = device_reducers.abilities(group, xp, with_nccl=wanted in ("", "nccl"))
     on_hosts = [number for number, one in enumerate(found) if not one.device]
     if on_hosts and wanted == "nccl":
@@ -77,6 +79,24 @@ def choose(plan: Any, group: Group, xp: ModuleType) -> Sequence[Reducer]:
     return [HalfAllReduce(one) for one in reducers] if plan.options.half else reducers
 
 
+def by_size(group: Group) -> str:
+    """The name of the way in which arrays on hosts are summed: the setting's, else by the number of workers."""
+    name = _wanted() or ("exact" if group.size <= EXACT_UP_TO else "fast")
+    if WAYS[name].on_hosts is None:
+        raise _for_all(group, f"FLEET_MPI_ALLREDUCE={name}: it sums arrays on GPUs only, and these are on hosts: "
+                              f"choose exact or fast")
+    return name
+
+
+def _wanted() -> str:
+    """What the setting says."""
+    wanted: str = settings.get("FLEET_MPI_ALLREDUCE")
+    if wanted and wanted not in WAYS:
+        *others, last = WAYS
+        raise EnvironmentProblem(f"FLEET_MPI_ALLREDUCE={wanted}: expected {', '.join(others)} or {last}")
+    return wanted
+
+
 class Chosen(NamedTuple):
     """The name of a way, its reducers, and what is said of it at start."""
 
@@ -86,7 +106,7 @@ class Chosen(NamedTuple):
 
 
 def _on_hosts(wanted: str, plan: Any, group: Group) -> Chosen:
-    name = wanted or ("exact" if group.size <= EXACT_UP_TO else "fast")
+    name = wanted or by_size(group)
     name = _for_half(name, group) if plan.options.half else name
     way = WAYS[name]
     assert way.on_hosts is not None  # who is asked for a way of devices has refused

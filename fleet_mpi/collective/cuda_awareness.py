@@ -16,7 +16,7 @@ from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
 SETTING = "FLEET_MPI_CUDA_AWARE"
 CRAY = "MPICH_GPU_SUPPORT_ENABLED"
@@ -36,7 +36,7 @@ class Awareness(NamedTuple):
     in_doubt: bool = False
 
 
-def awareness(library: ctypes.CDLL | None = None) -> Any:
+def awareness(library: ctypes.CDLL | None = None) -> Awareness:
     """What the setting says or, with auto, the MPI library (None: the one that this process has loaded)."""
     wanted = settings.get(SETTING).lower()
     if wanted in _ANSWERS:
@@ -69,24 +69,24 @@ def loaded_library() -> ctypes.CDLL | None:
     return None
 
 
-def _opened(path):
+def _opened(path: str | None) -> ctypes.CDLL | None:
     try:
         return ctypes.CDLL(path)  # loaded already: this counts one more user of it
     except OSError:
         return None
 
 
-def _runs(library):
+def _runs(library: ctypes.CDLL) -> bool:
     """These two may be called at any time; what they say decides whether others may."""
     return _flag(library.MPI_Initialized) and not _flag(library.MPI_Finalized)
 
 
-def _flag(function):
+def _flag(function: Callable[..., int]) -> bool:
     flag = ctypes.c_int(0)
     return function(ctypes.byref(flag)) == _FOUND and bool(flag.value)
 
 
-def _version(library):
+def _version(library: ctypes.CDLL) -> str:
     """What the library calls itself, in capitals; empty where it does not say."""
     if not hasattr(library, "MPI_Get_library_version"):
         return ""
@@ -95,7 +95,7 @@ def _version(library):
     return text.value.decode(errors="replace").upper()
 
 
-def _asked(library):
+def _asked(library: ctypes.CDLL) -> Awareness:
     """The first answer of those that this library can give."""
     for ask in (_by_query, _by_gpu_query, _by_variable):
         found = ask(library)
@@ -104,7 +104,7 @@ def _asked(library):
     return Awareness(False, "the MPI library has no way to say so")
 
 
-def _by_query(library):
+def _by_query(library: ctypes.CDLL) -> Awareness | None:
     if not hasattr(library, "MPIX_Query_cuda_support"):
         return None
     says = bool(library.MPIX_Query_cuda_support())
@@ -112,7 +112,7 @@ def _by_query(library):
     return None if not says and hasattr(library, "MPIX_GPU_query_support") else _told("MPIX_Query_cuda_support", says)
 
 
-def _by_gpu_query(library):
+def _by_gpu_query(library: ctypes.CDLL) -> Awareness | None:
     if not hasattr(library, "MPIX_GPU_query_support"):
         return None
     supported = ctypes.c_int(0)
@@ -120,7 +120,7 @@ def _by_gpu_query(library):
     return _told("MPIX_GPU_query_support", failed == _FOUND and bool(supported.value))
 
 
-def _by_variable(library):
+def _by_variable(library: ctypes.CDLL) -> Awareness | None:
     """Open MPI built without extensions: its build and its settings are control variables of MPI's tool interface."""
     if not hasattr(library, "MPI_T_cvar_get_index"):
         return None
@@ -137,7 +137,7 @@ def _by_variable(library):
     return None
 
 
-def _variable(library, name):
+def _variable(library: ctypes.CDLL, name: bytes) -> bool | None:
     """A bool of the library, None where it has none of this name."""
     index, handle, count = ctypes.c_int(-1), ctypes.c_void_p(), ctypes.c_int(0)
     if library.MPI_T_cvar_get_index(name, ctypes.byref(index)) != _FOUND:
@@ -150,5 +150,5 @@ def _variable(library, name):
     return None if failed else any(room.raw)
 
 
-def _told(who, says):
+def _told(who: str, says: bool) -> Awareness:
     return Awareness(says, f"{who} says {'yes' if says else 'no'}", in_doubt=says)

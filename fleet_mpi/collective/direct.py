@@ -58,7 +58,7 @@ class _Reduction:
 
     __slots__ = ("owner", "array", "buffers", "receiving", "sending", "done")
 
-    def __init__(self, owner, array):
+    def __init__(self, owner: DirectAllReduce, array: np.ndarray) -> None:
         self.owner, self.array, self.done = owner, array, False
         self.buffers = owner.take_buffers(array.nbytes)
         transport, own = owner.transport, self.buffers[owner.me]
@@ -67,7 +67,7 @@ class _Reduction:
         own[...] = array.view(np.uint8)
         self.sending = deque((rank, transport.post_send(rank, Channel.WHOLE, own)) for rank in owner.others)
 
-    def advance(self):
+    def advance(self) -> bool:
         """Do what can be done now; returns whether anything was."""
         if self.done:
             return False
@@ -80,7 +80,7 @@ class _Reduction:
         self._end()
         return True
 
-    def _end(self):
+    def _end(self) -> None:
         owner, dtype = self.owner, self.array.dtype
         parts = [buffer.view(dtype) for buffer in self.buffers]
         owner.add(parts, self.array)
@@ -88,10 +88,10 @@ class _Reduction:
         owner.under_way.remove(self)
         self.done = True
 
-    def is_over(self):
+    def is_over(self) -> bool:
         """Whether the array is the sum."""
         return self.done
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """The ranks whose parts have not come, or have not taken this one's."""
         return sorted({rank for rank, pending in (*self.receiving, *self.sending) if not pending.done()})

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fleet_mpi.collective import reducer
-    from fleet_mpi.wire.transport import Transport
+    from fleet_mpi.wire.transport import Pending, Transport
+
+    Chunk = tuple[np.ndarray, "Reduction"]                    # a part of an array, and what counts it
+    Parts = dict[int, tuple[Pending, np.ndarray]]            # by the number of the rank they come from
 
 # Bytes. Shorter chunks cost more calls than they overlap; longer ones leave the cache (benchmarks.allreduce).
 CHUNK = 1 << 19
@@ -65,7 +68,7 @@ class ExactAllReduce:
             (self.own if owner == self.me else self.lanes[owner]).todo.append((array[start:stop], made))
         return made
 
-    def _cut(self, array):
+    def _cut(self, array: np.ndarray) -> list[tuple[int, int, int]]:
         """(start, stop, index of the owner) of every chunk; owners take turns, from array to array too."""
         count, size = len(self.ranks), array.itemsize
         length = max(1, min(self.chunk, max(SMALLEST, -(-array.nbytes // count))) // size)
@@ -112,11 +115,13 @@ class Reduction:
 class _Lane:
     """The chunks that belong to another rank: each is sent there, and comes back."""
 
-    def __init__(self, transport, rank):
+    def __init__(self, transport: Transport, rank: int) -> None:
         self.transport, self.rank = transport, rank
-        self.todo, self.sending, self.returning = deque(), deque(), deque()
+        self.todo: deque[Chunk] = deque()
+        self.sending: deque[tuple[Pending, np.ndarray, Reduction]] = deque()
+        self.returning: deque[tuple[Pending, Reduction]] = deque()
 
-    def advance(self):
+    def advance(self) -> bool:
         happened = False
         while self.todo and len(self.sending) < WINDOW:
             chunk, reduction = self.todo.popleft()
@@ -133,19 +138,22 @@ class _Lane:
             happened = True
         return happened
 
-    def is_empty(self):
+    def is_empty(self) -> bool:
         return not (self.todo or self.sending or self.returning)
 
 
 class _Own:
     """The chunks that belong to this rank: parts come in, are added up, and the sum goes out."""
 
-    def __init__(self, group, between):
+    def __init__(self, group: ExactAllReduce, between: ExactAllReduce | None) -> None:
         self.group, self.between = group, between
-        self.todo, self.receiving, self.summing, self.sending = deque(), deque(), deque(), deque()
-        self.unused = {}  # buffers by length, from chunk to chunk
+        self.todo: deque[Chunk] = deque()
+        self.receiving: deque[tuple[np.ndarray, Parts, Reduction, list[Pending]]] = deque()
+        self.summing: deque[tuple[reducer.Reduction, np.ndarray, Reduction]] = deque()
+        self.sending: deque[tuple[list[Pending], Reduction]] = deque()
+        self.unused: dict[int, list[np.ndarray]] = {}  # buffers by length, from chunk to chunk
 
-    def advance(self):
+    def advance(self) -> bool:
         happened = bool(self.todo) and len(self.receiving) < WINDOW and self._post()
         while self.receiving:
             awaited = self.receiving[0][3]
@@ -163,12 +171,12 @@ class _Own:
             happened = True
         return happened
 
-    def _post(self):
+    def _post(self) -> bool:
         """Expect the parts of the next chunks."""
         happened, group = False, self.group
         while self.todo and len(self.receiving) < WINDOW:
             chunk, reduction = self.todo.popleft()
-            parts = {}
+            parts: Parts = {}
             for number, lane in group.lanes.items():
                 buffer = self._take_buffer(chunk.nbytes)
                 parts[number] = group.transport.post_receive(lane.rank, Channel.PART, buffer), buffer
@@ -176,7 +184,7 @@ class _Own:
             happened = True
         return happened
 
-    def _add_up(self, chunk, parts, reduction):
+    def _add_up(self, chunk: np.ndarray, parts: Parts, reduction: Reduction) -> None:
         group = self.group
         add_in_order([chunk if number == group.me else parts[number][1].view(chunk.dtype)
                       for number in range(len(group.ranks))], chunk)
@@ -187,26 +195,26 @@ class _Own:
         else:
             self.summing.append((self.between.start(chunk), chunk, reduction))
 
-    def _advance_between(self):
-        happened = self.between.advance()
+    def _advance_between(self) -> bool:
+        happened = self.between.advance()  # type: ignore[union-attr]  # there is one where it sums
         while self.summing and self.summing[0][0].is_over():
             self._send_back(*self.summing.popleft()[1:])
             happened = True
         return happened
 
-    def _send_back(self, chunk, reduction):
+    def _send_back(self, chunk: np.ndarray, reduction: Reduction) -> None:
         total = chunk.view(np.uint8)
         self.sending.append(([self.group.transport.post_send(lane.rank, Channel.SUM, total)
                               for lane in self.group.lanes.values()], reduction))
 
-    def _take_buffer(self, nbytes):
+    def _take_buffer(self, nbytes: int) -> np.ndarray:
         unused = self.unused.setdefault(nbytes, [])
         return unused.pop() if unused else arrays.empty(nbytes, np.uint8)
 
-    def waits_for(self):
+    def waits_for(self) -> set[int]:
         late = {self.group.ranks[number] for _, found, _, _ in list(self.receiving)[:1]
                 for number, (pending, _) in found.items() if not pending.done()}
-        return late if late or not self.summing else set(self.between.waits_for())
+        return late if late or not self.summing else set(self.between.waits_for())  # type: ignore[union-attr]
 
 
 def add_in_order(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
@@ -225,7 +233,7 @@ def add_in_order(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
         np.add(total, parts[-1], out=out)
 
 
-def _add_wide(parts, out):
+def _add_wide(parts: Sequence[np.ndarray], out: np.ndarray) -> None:
     """float16 is added up as float32 and rounded once."""
     total = parts[0].astype(np.float32)
     for part in parts[1:]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fleet_mpi import arrays
-from fleet_mpi.collective.staging import Staged, event_of, new_stream, pinned_like
+from fleet_mpi.arrays import event_of, pinned_like
+from fleet_mpi.collective.staging import Staged, new_stream
 from fleet_mpi.kernels.reference.rank_sums import sum_of_half_ranks, sum_of_ranks
 from fleet_mpi.ranks.channels import Channel
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
     from fleet_mpi.arrays import Array
     from fleet_mpi.collective.reducer import Reduction
-    from fleet_mpi.wire.transport import Transport
+    from fleet_mpi.wire.transport import Pending, Transport
+
+    Messages = list[tuple[int, Pending]]   # with the rank of the other side
 
 LARGEST = 1 << 28  # bytes of a block: what is beyond begins while the one before is on its way
 
@@ -89,18 +92,23 @@ class DeviceExactAllReduce:
 class _Reduction:
     """One array: as many blocks as it was cut into."""
 
-    def __init__(self, owner, blocks):
-        self.owner, self.blocks = owner, blocks
+    def __init__(self, owner: DeviceExactAllReduce, blocks: list[_Block]) -> None:
+        self.owner, self.blocks, self.is_followed = owner, blocks, False
 
-    def advance(self):
+    def advance(self) -> bool:
         """Do what can be done now; returns whether anything was."""
         return self.owner.advance()
 
-    def is_over(self):
-        """Whether the array is the sum, and its buffers free again."""
-        return all(block.is_over() for block in self.blocks)
+    def is_over(self) -> bool:
+        """Whether the array is the sum for all that is computed from now on; the device may still copy it."""
+        if self.is_followed or not all(block.is_over() for block in self.blocks):
+            return self.is_followed
+        for block in self.blocks:
+            block.whole.follow()
+        self.is_followed = True
+        return True
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """The ranks that have not done their part; none while only this rank's device is awaited."""
         return sorted({rank for block in self.blocks for rank in block.waits_for()})
 
@@ -108,34 +116,35 @@ class _Reduction:
 class _Block:
     """A piece of an array; ``taken`` are the steps behind it."""
 
-    def __init__(self, owner, array):
+    def __init__(self, owner: DeviceExactAllReduce, array: Array) -> None:
         self.owner, self.array, self.taken = owner, array, 0
         self.buffers = owner.take_buffers(array)
-        self.receiving, self.sending = [], []  # (rank, Pending)
+        self.receiving: Messages = []
+        self.sending: Messages = []
         self.whole = Staged(array, owner.is_aware, owner.stream, self.buffers.wire)
         self.parts = Staged(self.buffers.parts, owner.is_aware, owner.stream, self.buffers.wire_of_parts)
 
-    def begin(self):
+    def begin(self) -> None:
         """Let what was computed so far go to the wire."""
         with self.owner.stream:
             self.whole.begin()
 
-    def advance(self, limit):
+    def advance(self, limit: int) -> bool:
         """Take the steps that can be taken, but no more than ``limit`` in all; returns whether any was."""
         before = self.taken
         while self.taken < limit and STEPS[self.taken](self):
             self.taken += 1
         return self.taken > before
 
-    def is_over(self):
+    def is_over(self) -> bool:
         """Whether all steps are taken."""
         return self.taken == len(STEPS)
 
-    def waits_for(self):
+    def waits_for(self) -> set[int]:
         """Whose messages have not come, or who has not taken this one's."""
         return {rank for rank, _ in _left(self.receiving) or _left(self.sending)}
 
-    def exchange_parts(self):
+    def exchange_parts(self) -> bool:
         """Once the values are on the wire: each owner gets this rank's part of its share."""
         if not self.whole.is_ready():
             return False
@@ -144,21 +153,21 @@ class _Block:
             self._send(number, Channel.PART, self.whole.on_wire[self._share(number)])
         return True
 
-    def add_up(self):
+    def add_up(self) -> bool:
         """Once all parts of the own share are here: one kernel adds them up, and the sum goes to the wire."""
         if _left(self.receiving):
             return False
         owner, mine = self.owner, self._share(self.owner.me)
         own, parts = self.array[mine], self.buffers.parts
+        self.parts.land()
         with owner.stream:
-            self.parts.land()
             parts[owner.me] = own
             (sum_of_half_ranks if own.dtype == np.float16 else sum_of_ranks)(parts, own)
             self.sum = Staged(own, owner.is_aware, owner.stream, None if owner.is_aware else self.whole.on_wire[mine])
             self.sum.begin()
         return True
 
-    def exchange_sums(self):
+    def exchange_sums(self) -> bool:
         """Once the sum is on the wire and the parts are gone, whose places the others' sums take: each rank gets all
         shares."""
         if _left(self.sending) or not self.sum.is_ready():
@@ -168,33 +177,32 @@ class _Block:
             self._send(number, Channel.SUM, self.whole.on_wire[self._share(self.owner.me)])
         return True
 
-    def land(self):
+    def land(self) -> bool:
         """Once all sums are here: the array gets them."""
         if _left(self.receiving):
             return False
-        with self.owner.stream:
-            self.whole.land()
+        self.whole.land()
         return True
 
-    def end(self):
-        """Once the array has them and the own sum is taken by all: the buffers are free."""
-        if _left(self.sending) or not self.whole.is_ready():
+    def end(self) -> bool:
+        """Once the own sum is taken by all: the buffers are free, for what the same stream does next."""
+        if _left(self.sending):
             return False
         self.owner.unused[len(self.array), self.array.dtype].append(self.buffers)
         return True
 
-    def _others(self):
+    def _others(self) -> list[int]:
         return [number for number in range(len(self.owner.ranks)) if number != self.owner.me]
 
-    def _share(self, number):
+    def _share(self, number: int) -> slice:
         return self.owner.share(number, len(self.array))
 
-    def _receive(self, number, channel, array):
+    def _receive(self, number: int, channel: Channel, array: Array) -> None:
         if len(array):
             rank = self.owner.ranks[number]
             self.receiving.append((rank, self.owner.transport.post_receive(rank, channel, array.view(np.uint8))))
 
-    def _send(self, number, channel, array):
+    def _send(self, number: int, channel: Channel, array: Array) -> None:
         if len(array):
             rank = self.owner.ranks[number]
             self.sending.append((rank, self.owner.transport.post_send(rank, channel, array.view(np.uint8))))
@@ -204,7 +212,7 @@ class _Block:
 STEPS = (_Block.exchange_parts, _Block.add_up, _Block.exchange_sums, _Block.land, _Block.end)
 
 
-def _left(pending):
+def _left(pending: Messages) -> Messages:
     """Drop what is over; returns what is left."""
     pending[:] = [one for one in pending if not one[1].done()]
     return pending

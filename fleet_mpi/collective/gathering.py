@@ -44,6 +44,6 @@ class Gathering:
         return sorted({rank for rank, _ in self.pending})
 
 
-def _pieces(array):
+def _pieces(array: np.ndarray) -> list[np.ndarray]:
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return [flat[start:start + LARGEST] for start in range(0, len(flat), LARGEST)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from fleet_mpi.collective.broadcast import Broadcast
 from fleet_mpi.collective.gathering import Gathering
-from fleet_mpi.errors import Stalled
+from fleet_mpi.errors import PeerLost, Stalled
 from fleet_mpi.ranks import liveness, waiting
 from fleet_mpi.ranks.liveness import Place
 
@@ -34,6 +34,7 @@ class Group:
         self.first_step_s = 0.0  # others may compile
         self.by_library: Sequence[Reducer] | None = None
         self.by_nccl: dict[tuple[str, ...], Sequence[Reducer]] = {}  # by the devices of all workers
+        self.left_behind: list[Reduction] = []  # what devices may still sum; the host has gone on
         self.at_failure: list[Callable[[], object]] = []  # what frees this worker of its peers when a wait has failed
         self.hosts = [""] * size
         self.job = ""  # what tells this start of the job from others; empty where nobody asked
@@ -97,12 +98,12 @@ class Group:
         """Advance all that is under way until it is over; Stalled names those who do not do their part."""
         left, moving = list(under_way), (*under_way, *meanwhile)
 
-        def is_over():
+        def is_over() -> bool:
             while left and left[-1].is_over():
                 left.pop()
             return not left
 
-        def advance():
+        def advance() -> bool:
             happened = False
             for one in moving:
                 if one.advance():
@@ -118,19 +119,38 @@ class Group:
         if self.liveness is not None:
             self.liveness.passed(Place.EXCHANGE)
 
-    def _poll(self, is_over, advance, left, what):
-        deadline_s, look = waiting.deadline_s(), None
-        limit_s = liveness.first_step_limit_s(deadline_s, self.first_step_s)
-        if self.liveness is not None:
+    def catch_up(self, what: str) -> None:
+        """Wait until devices have made the sums that this worker went on from; fails as ``finish`` does."""
+        left = self.left_behind.copy()
+        self.left_behind.clear()
+        if left:
+            self.finish(left, what)
+
+    def _poll(self, is_over: Callable[[], bool], advance: Callable[[], bool], left: Sequence[Reduction],
+              what: str) -> None:
+        deadline_s, members = waiting.deadline_s(), self.liveness
+        look: Callable[[float], None] | None = None
+        limit_s, looked_s = liveness.first_step_limit_s(deadline_s, self.first_step_s), 0.0
+        if members is not None:
             notice_s, limit_s = liveness.notice_after_s(deadline_s), liveness.equal_limit_s(limit_s)
 
-            def look(idle_s):
+            def look(idle_s: float) -> None:
+                nonlocal looked_s
                 if idle_s >= notice_s:
-                    self.liveness.look(Place.EXCHANGE, what)
-        if not waiting.poll(is_over, advance, look, limit_s, waiting.SPIN_S):
+                    looked_s = 0.0   # what it raises itself stands
+                    members.look(Place.EXCHANGE, what)
+                    looked_s = idle_s
+        try:
+            is_done = waiting.poll(is_over, advance, look, limit_s, waiting.SPIN_S)
+        except PeerLost as lost:
+            # A worker that has found a third one stalled gives up its device's peers, of which this is one.
+            if members is None or not looked_s or not members.to_blame(Place.EXCHANGE):
+                raise
+            raise self._stalled((), what, looked_s) from lost
+        if not is_done:
             raise self._stalled({rank for one in left if not one.is_over() for rank in one.waits_for()}, what, limit_s)
 
-    def _stalled(self, late, what, limit_s):
+    def _stalled(self, late: Iterable[int], what: str, limit_s: float) -> Stalled:
         if self.liveness is not None:
             # Who waits as this one does is not to blame, also where this one waits for it.
             late = self.liveness.to_blame(Place.EXCHANGE) or late

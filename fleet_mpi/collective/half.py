@@ -46,25 +46,24 @@ class HalfAllReduce:
 class _Reduction:
     """One array: narrowed, summed, widened."""
 
-    def __init__(self, owner, array):
+    def __init__(self, owner: HalfAllReduce, array: Array) -> None:
         self.owner, self.array, self.narrow = owner, array, owner.take(array)
         with np.errstate(over="ignore"):
             self.narrow[...] = array
         self.inner, self.done = owner.inner.start(self.narrow), False
 
-    def advance(self):
+    def advance(self) -> bool:
         """Move the sum on; returns whether anything was done."""
-        happened = self.inner.advance()
+        return self.inner.advance()
+
+    def is_over(self) -> bool:
+        """Whether the array is the sum, which is widened when somebody asks for it."""
         if not self.done and self.inner.is_over():
             self.array[...] = self.narrow
             self.owner.give_back(self.narrow)
-            self.done = happened = True
-        return happened
-
-    def is_over(self):
-        """Whether the array is the sum."""
+            self.done = True
         return self.done
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """The ranks that have not done their part."""
         return self.inner.waits_for()

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
     from fleet_mpi.collective.reducer import Reduction
@@ -31,9 +29,9 @@ class LibraryAllReduce:
     are used by turns share one queue, ``waiting``.
     """
 
-    def __init__(self, comm: MPI.Intracomm, waiting: deque[Any] | None = None) -> None:
+    def __init__(self, comm: MPI.Intracomm, waiting: deque[_Reduction] | None = None) -> None:
         self.comm, self.meetings = comm, comm.Dup()
-        self.waiting = deque() if waiting is None else waiting
+        self.waiting: deque[_Reduction] = deque() if waiting is None else waiting
 
     def start(self, array: np.ndarray) -> Reduction:
         """Begin to replace a contiguous array, on every rank, by the sum; returns a Reduction to ``advance``."""
@@ -55,20 +53,20 @@ class LibraryAllReduce:
 class _Reduction:
     """One array: the barrier, then its pieces."""
 
-    def __init__(self, owner, array):
+    def __init__(self, owner: LibraryAllReduce, array: np.ndarray) -> None:
         self.owner, self.comm, self.meeting = owner, owner.comm, owner.meetings.Ibarrier()
         length = max(1, PIECE // array.itemsize)
         self.pieces = [array[start:start + length] for start in range(0, len(array), length)]
         self.done = False
 
-    def advance(self):
+    def advance(self) -> bool:
         """Add up what all have come for; returns whether anything was done."""
         return not self.done and self.owner.add_up()
 
-    def is_over(self):
+    def is_over(self) -> bool:
         """Whether the array is the sum."""
         return self.done
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """The library does not say whom: all others."""
         return [rank for rank in range(self.comm.size) if rank != self.comm.rank]

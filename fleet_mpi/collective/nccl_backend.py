@@ -4,6 +4,10 @@ The first choice for arrays on devices; MPI only carries the id by which the ran
 cupy's documented interface and tried with emulations of it; NOT yet run on hardware. Sums depend on NCCL's order: for
 the same bits at every run, choose exact.
 
+The host does not wait for a sum: what is launched next follows it on the device. Before the host waits for the device
+for another reason, it polls the sums that it went on from (``Group.left_behind``), since a wait for the device cannot
+be given up when a peer is lost.
+
 A communicator waits for its peers even when it is destroyed. So whoever learns that a peer is lost must ``abort`` it.
 """
 
@@ -15,8 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fleet_mpi.arrays import is_host
-from fleet_mpi.collective.staging import event_of
+from fleet_mpi.arrays import event_of, is_host
 from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
 
 if TYPE_CHECKING:
@@ -35,8 +38,10 @@ _TYPES = {"float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL
 class NcclAllReduce:
     """Sums arrays over the devices of all ranks; all must start the same arrays in the same order."""
 
-    def __init__(self, xp: ModuleType, nccl: ModuleType, index: int, size: int, unique_id: Any) -> None:
+    def __init__(self, xp: ModuleType, nccl: ModuleType, index: int, size: int, unique_id: Any,
+                 left_behind: list[Reduction] | None = None) -> None:
         self.xp, self.nccl, self.index, self.size = xp, nccl, index, size
+        self.left_behind: list[Reduction] = [] if left_behind is None else left_behind
         self.communicator = nccl.NcclCommunicator(size, unique_id, index)
         self.stream = xp.cuda.Stream(non_blocking=True)
 
@@ -51,7 +56,7 @@ class NcclAllReduce:
         for _ in group.lanes:
             unique_id = shared_id(group, nccl)
             try:
-                made.append(cls(xp, nccl, group.index, group.size, unique_id))
+                made.append(cls(xp, nccl, group.index, group.size, unique_id, group.left_behind))
             except Exception as error:  # cupy has its own kind, in a module that is there with NCCL only
                 problem = f"worker {group.index}: NCCL did not begin: {error}; NCCL_DEBUG=INFO tells more"
         problem = next(filter(None, group.gather_values(problem)), "")
@@ -86,32 +91,63 @@ class NcclAllReduce:
 
 
 class _Reduction:
-    """One array on its way; kept from being freed until it is over."""
+    """One array, as the host sees it: nothing is left to do once the sum is queued."""
 
     def __init__(self, owner, array, event):
-        self.owner, self.array, self.event, self.done = owner, array, event, False
+        self.on_device, self.is_followed = _OnDevice(owner, array, event), False
 
     def advance(self):
+        """Nothing is left to do; PeerLost where NCCL has failed."""
+        self.on_device.require_peers()
+        return False
+
+    def is_over(self):
+        """Always; what is computed from now on comes after the sum."""
+        if not self.is_followed:
+            owner = self.on_device.owner
+            owner.xp.cuda.get_current_stream().wait_event(self.on_device.event)
+            owner.left_behind.append(self.on_device)
+            self.is_followed = True
+        return True
+
+    def waits_for(self):
+        """Nobody."""
+        return []
+
+
+class _OnDevice:
+    """One array, as the device sees it; kept from being freed until it is over."""
+
+    def __init__(self, owner: NcclAllReduce, array: Array, event: Any) -> None:
+        self.owner, self.array, self.event, self.done = owner, array, event, False
+
+    def advance(self) -> bool:
         """Look whether the device has come so far; returns whether it has, for the first time.
 
         PeerLost where NCCL says that it never will.
         """
         if self.done or self.owner.communicator is None:
             return False
+        self.require_peers()
+        self.done = self.event.done
+        return self.done
+
+    def require_peers(self):
+        """PeerLost where NCCL has failed."""
+        if self.owner.communicator is None:
+            return
         try:
             self.owner.communicator.check_async_error()
         except Exception as error:
             self.owner.abort()
             raise PeerLost(f"worker {self.owner.index}: NCCL gave up an all-reduce of {self.array.nbytes} bytes: "
                            f"{error}") from error
-        self.done = self.event.done
-        return self.done
 
-    def is_over(self):
+    def is_over(self) -> bool:
         """Whether the array is the sum."""
         return self.done
 
-    def waits_for(self):
+    def waits_for(self) -> list[int]:
         """NCCL does not say whom: all others."""
         return [rank for rank in range(self.owner.size) if rank != self.owner.index]
 
@@ -154,7 +190,7 @@ def module_for(xp: ModuleType) -> ModuleType:
     return nccl
 
 
-def _imported(xp):
+def _imported(xp: ModuleType) -> ModuleType | None:
     """Since its version 14 cupy has the module only once it is imported; without the library it is there, but empty."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the error above says what is missing

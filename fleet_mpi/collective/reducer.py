@@ -15,7 +15,11 @@ class Reduction(Protocol):
         """Do what can be done now without waiting; returns whether anything was."""
 
     def is_over(self) -> bool:
-        """Whether the array is the sum, and nobody reads or writes it any more."""
+        """Whether the host has nothing left to wait for: the array is the sum for all that is computed from now on.
+
+        On a device the sum may still be on its way; what is launched after this was True comes after it. Asked only by
+        whoever needs the sum next: ``advance`` alone holds up nothing that is launched.
+        """
 
     def waits_for(self) -> list[int]:
         """The workers that have not done their part."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fleet_mpi.arrays import is_host, module_of
+from fleet_mpi.arrays import event_of, is_host, module_of, pinned_like
 from fleet_mpi.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,11 +48,16 @@ class Staged:
             self.event = event_of(self.xp, self.stream)
 
     def land(self) -> None:
-        """Let the array have what is at the wire's place, before anything that is computed from now on."""
+        """Let the array have what is at the wire's place, beside what is computed; ``follow`` is to come before its
+        use."""
         if self.is_copied:
-            stream = self.xp.cuda.get_current_stream()
-            self.array.data.copy_from_host_async(self.on_wire.ctypes.data, self.array.nbytes, stream)
-            self.event = event_of(self.xp, stream)
+            self.array.data.copy_from_host_async(self.on_wire.ctypes.data, self.array.nbytes, self.stream)
+            self.event = event_of(self.xp, self.stream)
+
+    def follow(self) -> None:
+        """Let all that is computed from now on come after what was begun, or has landed; does not wait."""
+        if self.is_copied:
+            self.xp.cuda.get_current_stream().wait_event(self.event)
 
     def is_ready(self) -> bool:
         """Whether what was begun is done: the wire may read, or its place may be used for something else."""
@@ -67,6 +72,8 @@ class Staged:
 
     def incoming(self) -> Array:
         """The array with what has come to ``on_wire``: waits until it is there."""
+        if self.is_copied:
+            self.stream.wait_event(event_of(self.xp, self.xp.cuda.get_current_stream()))
         self.land()
         if self.event is not None:
             self.event.synchronize()
@@ -82,7 +89,7 @@ class StagedAllReduce:
     def __init__(self, inner: Reducer, is_aware: bool = False) -> None:
         self.inner, self.is_aware = inner, is_aware
         self.stream = None
-        self.waiting, self.unused = deque(), {}
+        self.waiting, self.unused = deque(), {}  # unused: pinned memory by size
 
     def start(self, array: Array) -> Reduction:
         """Begin to replace the array, on every rank, by the sum; returns what is to be advanced."""
@@ -105,15 +112,15 @@ class StagedAllReduce:
         return happened
 
     def give_back(self, staged: Staged) -> None:
-        """Let another reduction have the pinned memory."""
+        """Let another reduction have the pinned memory: its copies come after this one's, on the same stream."""
         if staged.is_copied:
             self.unused.setdefault(staged.array.nbytes, []).append(staged.on_wire)
 
-    def _take(self, nbytes):
+    def _take(self, nbytes: int) -> np.ndarray | None:
         unused = self.unused.get(nbytes)
         return unused.pop() if unused else None
 
-    def _stream_for(self, array):
+    def _stream_for(self, array: Array) -> Any:
         if self.stream is None and not is_host(array) and not self.is_aware:
             self.stream = new_stream(module_of(array))
         return self.stream
@@ -124,7 +131,7 @@ class StagedReduction:
 
     def __init__(self, owner: StagedAllReduce, staged: Staged) -> None:
         self.owner, self.staged = owner, staged
-        self.inner, self.has_landed, self.is_ended = None, False, False
+        self.inner, self.has_landed, self.is_followed = None, False, False
 
     def advance(self) -> bool:
         """Do what can be done now; returns whether anything was."""
@@ -133,15 +140,16 @@ class StagedReduction:
         happened = self.inner.advance()
         if not self.has_landed and self.inner.is_over():
             self.staged.land()
+            self.owner.give_back(self.staged)
             self.has_landed = happened = True
         return happened
 
     def is_over(self) -> bool:
-        """Whether the array is the sum, and its pinned memory free again."""
-        if not self.is_ended and self.has_landed and self.staged.is_ready():
-            self.owner.give_back(self.staged)
-            self.is_ended = True
-        return self.is_ended
+        """Whether the array is the sum for all that is computed from now on; nobody waits for the copy."""
+        if self.has_landed and not self.is_followed:
+            self.staged.follow()
+            self.is_followed = True
+        return self.has_landed
 
     def waits_for(self) -> list[int]:
         """The ranks that have not done their part; none while only this rank's device is awaited."""
@@ -151,18 +159,3 @@ class StagedReduction:
 def new_stream(xp: ModuleType) -> Any:
     """A stream whose copies do not wait for what is computed on the default one."""
     return xp.cuda.Stream(non_blocking=True)
-
-
-def event_of(xp: ModuleType, stream: Any) -> Any:
-    """An event that has passed when a stream has come as far as it was told by now."""
-    event = xp.cuda.Event(disable_timing=True)
-    event.record(stream)
-    return event
-
-
-def pinned_like(array: Array, memory: Any = None) -> np.ndarray:
-    """A host array like a device's, in page-locked memory (``memory``: of the same size), which copies are quick to."""
-    if memory is None:
-        memory = module_of(array).cuda.alloc_pinned_memory(max(1, array.nbytes))
-        memory = np.frombuffer(memory, np.uint8, array.nbytes)
-    return memory.reshape(-1).view(np.uint8).view(array.dtype).reshape(array.shape)

@@ -1,5 +1,6 @@
 """A scope bound to an equal worker's connection: its gradients are views of the flat array that is summed."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fleet_mpi import arrays
@@ -52,11 +53,10 @@ class Session:
         """Before a run: be the session that the scope runs with now."""
         self.turns.current = self
 
-    def begin_step(self) -> None:
-        """Before a step."""
+    def begin_step(self) -> Callable[[], None] | None:
+        """Before a step; returns what is to be called before the host waits for the device."""
         self.turns.current = self
-        self.connection.require_between_steps()
-        self.connection.settle()
+        return self.connection.begin_step()
 
     def install(self, xp: Any) -> None:
         """Before the first step: let the scope's gradients lie in the buckets, where ``xp`` computes."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fleet_mpi.arrays import is_host
-from fleet_mpi.collective.staging import event_of, new_stream, pinned_like
+from fleet_mpi.arrays import event_of, is_host, pinned_like
+from fleet_mpi.collective.staging import new_stream
 
 if TYPE_CHECKING:
     from types import ModuleType

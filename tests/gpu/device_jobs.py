@@ -4,6 +4,9 @@ from tests.mpi.jobs import ROOT, run_inside, run_job
 
 HERE = ROOT / "tests" / "gpu"
 PLUGIN = ("-p", "tests.gpu_emulation.plugin")
+# What is asked for, and whether MPI is said to take device memory: the emulation's is host memory, so it does.
+WAYS = {"exact, staged": ("exact", "no"), "exact, aware": ("exact", "yes"), "fast, staged": ("fast", "no"),
+        "fast, aware": ("fast", "yes"), "nccl": ("nccl", "no"), "default": ("", "no")}
 
 
 def environment(devices, asynchronous=False, **settings):

@@ -1,57 +1,101 @@
 """What a training step asks of a device: launches, products, copies and waits, counted by the emulation.
 
 The bounds are what the engine needs today: a step that asks for more fails here, a change that needs fewer lowers them.
+``counted_models`` prints the counts.
 """
 
+import json
 import os
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from fleet_mpi import paddle
-from fleet_mpi.examples import resnet
+from fleet_mpi.errors import ProgramError
+from tests.gpu.counted_models import MODELS, counts_of
+from tests.gpu.device_jobs import run_on_devices
+from tests.gpu_emulation import counters
 
-counters = pytest.importorskip("tests.gpu_emulation.counters", reason="the emulation of CUDA is not in this checkout")
 if "FLEET_EMULATION" not in os.environ:
     pytest.skip("no emulated GPU to count on: build one (tests/gpu_emulation) and source its env.sh",
                 allow_module_level=True)
 
-FEEDS = 2  # the images and their labels
-# Layers: launches and products of a step, forward, backward and update by momentum with L2 decay.
-MOST = {18: (159, 65), 50: (311, 161)}
+
+class Most(NamedTuple):
+    """Bounds of one step; the feeds are uploaded besides."""
+
+    launches: int
+    products: int
+    device_copies: int = 1   # the fetched loss, to where the note of wrong ids lies
+    downloads: int = 1       # the two together
+    waits: int = 1           # for them
+    uploads: int = 0
+
+
+MOST = {
+    "ResNet-18": Most(159, 65),
+    "ResNet-50": Most(311, 161),
+    "ResNet-18, AMP": Most(479, 65, device_copies=9),
+    # Updates with rows ask the device how many ids differ.
+    "wide_and_deep": Most(141, 14, device_copies=82, downloads=6, waits=17, uploads=3),
+    # The ids for the servers, the gradients, the fetch; rows and parameters come from the servers.
+    "wide_and_deep, 2 servers": Most(59, 14, device_copies=79, downloads=6, waits=3, uploads=30),
+}
 
 
 @pytest.fixture(scope="module", params=MOST)
-def step(request):
-    """The number of layers of a ResNet, and a function that trains it for one step; it has run once."""
+def counted(request):
+    """The bounds of a model, the counts of a step of it, and the number of its feeds."""
+    step = MODELS[request.param]()
+    return MOST[request.param], counts_of(step), step.feeds
+
+
+def test_a_step_launches_no_more_than_it_needs(counted):
+    most, counts, _ = counted
+    assert counts.launches <= most.launches and counts.blas_calls <= most.products, vars(counts)
+    assert counts.device_copies <= most.device_copies, vars(counts)
+
+
+def test_a_step_copies_and_waits_no_more_than_it_needs(counted):
+    most, counts, feeds = counted
+    assert counts.uploads <= feeds + most.uploads and counts.downloads <= most.downloads, vars(counts)
+    assert counts.waits <= most.waits and counts.allocations == 0, vars(counts)
+
+
+def test_a_wrong_label_is_found_by_the_copy_and_the_wait_of_the_fetch():
     paddle.enable_static()
-    scope, main, startup = paddle.static.Scope(), paddle.static.Program(), paddle.static.Program()
-    with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-        loss = resnet.network(request.param, 32, with_metrics=False).loss
-        paddle.optimizer.Momentum(learning_rate=0.1, momentum=0.9,
-                                  weight_decay=paddle.regularizer.L2Decay(1e-4)).minimize(loss)
-    executor = paddle.static.Executor(paddle.CUDAPlace(0))
-    executor.run(startup, scope=scope)
-    images = np.random.default_rng(0).standard_normal((2, 3, 32, 32)).astype("float32")
-    feed = {"x": images, "y": np.array([[1], [2]])}
+    main, scope, executor = paddle.static.Program(), paddle.static.Scope(), paddle.static.Executor(paddle.CUDAPlace(0))
+    with paddle.static.program_guard(main, paddle.static.Program()):
+        x, y = paddle.static.data("x", [2, 3], "float32"), paddle.static.data("y", [2, 1], "int64")
+        loss = paddle.nn.functional.cross_entropy(input=x, label=y)
 
-    def run():
-        return executor.run(main, feed=feed, fetch_list=[loss], scope=scope)
-    run()
-    return request.param, run
-
-
-def test_a_step_launches_no_more_than_it_needs(step):
-    layers, run = step
-    with counters.counted() as counts:
-        run()
-    launches, products = MOST[layers]
-    assert counts.launches <= launches and counts.blas_calls <= products, vars(counts)
+    def run(label):
+        return executor.run(main, feed={"x": np.ones((2, 3), "float32"), "y": np.array([[0], [label]])},
+                            fetch_list=[loss], scope=scope)
+    run(1)
+    with counters.counted() as counts, pytest.raises(ProgramError, match="3"):
+        run(3)
+    assert (counts.downloads, counts.waits) == (1, 1), vars(counts)
+    np.testing.assert_allclose(run(2)[0], np.log(3), rtol=1e-6)
 
 
-def test_a_step_moves_the_feeds_and_the_fetch_only_and_waits_once(step):
-    _, run = step
-    with counters.counted() as counts:
-        run()
-    assert (counts.uploads, counts.downloads, counts.allocations) == (FEEDS, 1, 0), vars(counts)
-    assert counts.waits <= 1, vars(counts)
+WAYS = {
+    "staged": {"FLEET_MPI_ALLREDUCE": "fast", "FLEET_MPI_CUDA_AWARE": "no"},
+    "aware": {"FLEET_MPI_ALLREDUCE": "fast", "FLEET_MPI_CUDA_AWARE": "yes"},
+    "exact, staged": {"FLEET_MPI_ALLREDUCE": "exact", "FLEET_MPI_CUDA_AWARE": "no"},
+    "exact, aware": {"FLEET_MPI_ALLREDUCE": "exact", "FLEET_MPI_CUDA_AWARE": "yes"},
+    "nccl": {"FLEET_MPI_ALLREDUCE": "nccl"},
+}
+
+
+@pytest.mark.parametrize("asynchronous", (False, True))
+@pytest.mark.parametrize("way", WAYS)
+def test_a_collective_step_waits_for_its_fetch_only(way, asynchronous):
+    ended = run_on_devices(2, ["-m", "tests.gpu.collective_counts"], asynchronous=asynchronous, **WAYS[way])
+    assert ended.code == 0, ended.story()
+    for rank in ended.ranks:
+        counts = json.loads(rank.out.splitlines()[-1])
+        assert counts["waits"] == 1 and counts["waits_for_sums"] == 0, counts
+        if way == "nccl":
+            assert counts["polls_for_sums"] == 0, counts

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ def run_alone(text, devices=1, asynchronous=False, **settings):
 
 
 def test_new_memory_is_poisoned(emulation):
-    cupy.get_default_memory_pool().free_all_blocks()
-    assert np.isnan(cupy.empty(1 << 20, "float32").get()).all()
+    with cupy.cuda.using_allocator(None):   # a pool hands out memory that tests before have used
+        assert np.isnan(cupy.empty(1 << 20, "float32").get()).all()
 
 
 def test_counts(emulation):
@@ -128,43 +127,3 @@ def test_nccl_adds_up_over_threads(emulation, asynchronous):
 
 def test_nccl_refuses_two_ranks_on_one_device(emulation):
     assert "NCCL_ERROR_INVALID_USAGE" in run_alone(NCCL.replace("DEVICES", "1"), devices=2)
-
-
-def test_a_lost_peer_is_an_asynchronous_error_and_abort_ends_the_wait(emulation, tmp_path):
-    text = """
-import os, sys, cupy, pathlib, time
-from cupy.cuda import nccl
-rank, path = int(sys.argv[1]), pathlib.Path(sys.argv[2])
-if rank == 0:
-    path.with_suffix(".part").write_bytes(nccl.get_unique_id()); path.with_suffix(".part").rename(path)
-while not path.exists():
-    time.sleep(0.01)
-cupy.cuda.Device(rank).use()
-communicator = nccl.NcclCommunicator(2, path.read_bytes(), rank)
-if rank == 1:
-    os._exit(0)
-array = cupy.ones(10, "float32")
-communicator.allReduce(array.data.ptr, array.data.ptr, 10, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, 0)
-try:
-    while True:
-        communicator.check_async_error()
-except nccl.NcclError as error:
-    print(error)
-communicator.abort()
-cupy.cuda.get_current_stream().synchronize()
-print("over")
-"""
-    said = {}
-
-    def run(rank):
-        ended = subprocess.run([sys.executable, "-c", text, str(rank), str(tmp_path / "id")], capture_output=True,
-                               text=True, timeout=120, env={**clean_environment(), **environment(2)})
-        said[rank] = ended.stdout + ended.stderr
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert said[0].splitlines()[0].startswith("NCCL_ERROR_REMOTE_ERROR"), said
-    assert said[0].splitlines()[-1] == "over", said

@@ -17,7 +17,7 @@ def counted():
     """Count what the block asks of its device.
 
     Yields a namespace that has, when the block is over, launches, waits, uploads, downloads, device_copies, blas_calls,
-    allocations and collectives. All threads of the process are counted.
+    allocations, collectives and polls (whether an event or stream is done). All threads of the process are counted.
     """
     before, counts = totals(), types.SimpleNamespace()
     yield counts

@@ -139,7 +139,7 @@ def test_the_acceptance_job_tries_every_way_of_summing_and_a_lost_rank(slurm, tm
     slurm.wait(job, seconds=900)
     told = report.read_text()
     for line in ("doctor", "default", "default, ranks alike", "exact-aware-no", "exact, aware or not", "fast-aware-no",
-                 "device per rank", "lost-exact", "lost-fast"):
+                 "nccl", "nccl, ranks alike", "device per rank", "lost-exact", "lost-fast", "lost-nccl"):
         assert re.search(rf"^ok +{re.escape(line)} ", told, re.MULTILINE), told
 
 

@@ -27,7 +27,7 @@ from fleet_mpi.errors import EnvironmentProblem, FleetError
 from fleet_mpi.launch.gpu_check.findings import FAIL, OK, Finding, lines, write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 ABOUT = """Runs ops, kernels, memory and speed checks on one GPU, against the CPU and plain cupy, and writes one report
 file to send back. Exit codes: 0 all is right, 1 something is wrong, 3 there is no usable GPU."""
@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
     return FleetError.exit_code if any(map(_fails, found.values())) else 0
 
 
-def _parser():
+def _parser() -> CommandLine:
     parser = CommandLine("python -m fleet_mpi gpu-check", description=ABOUT,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--report", default=f"gpu-check-{socket.gethostname()}.txt", metavar="FILE",
@@ -66,7 +66,7 @@ def _parser():
     return parser
 
 
-def _run(part, asked):
+def _run(part: str, asked: argparse.Namespace) -> list[Finding]:
     """What a part found, in a process of its own; one that dies or hangs is a finding."""
     command = [sys.executable, "-m", "fleet_mpi.launch.gpu_check.part", part, "" if asked.device is None else
                str(asked.device), "quick" if asked.quick else ""]
@@ -81,10 +81,10 @@ def _run(part, asked):
         return [Finding(part, FAIL, f"the process ended with code {ended.returncode}{_last_words(ended.stderr)}")]
 
 
-def _last_words(written):
+def _last_words(written: bytes | None) -> str:
     text = " ".join((written or b"").decode(errors="replace").split())
     return f": {text[-400:]}" if text else ""
 
 
-def _fails(findings):
+def _fails(findings: Iterable[Finding]) -> bool:
     return any(one.state != OK for one in findings)

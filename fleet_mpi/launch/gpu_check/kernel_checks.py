@@ -63,24 +63,24 @@ def compare(kernel: Kernel, dtype: str, arguments: list[Any], xp: ModuleType) ->
 class _Lines:
     """Lines of numbers of one type, some so small that a device may flush them to zero."""
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: str) -> None:
         self.dtype, self.rng = np.dtype(dtype), np.random.default_rng(3)
 
-    def __call__(self):
+    def __call__(self) -> np.ndarray:
         line = self.rng.normal(size=SIZE).astype(self.dtype)
         line[::50] *= np.finfo(self.dtype).tiny / 64
         return line
 
-    def squares(self):
+    def squares(self) -> np.ndarray:
         """Numbers that are not negative."""
         return abs(self())
 
 
-def _copied(argument, xp):
+def _copied(argument: Any, xp: Any) -> Any:
     return to_module(argument.copy(), xp) if isinstance(argument, np.ndarray) else argument
 
 
-def _different(one, other):
+def _different(one: np.ndarray, other: np.ndarray) -> int:
     """How many elements have other bits."""
     bits = f"u{one.dtype.itemsize}"
     return int((one.view(bits) != other.view(bits)).sum())

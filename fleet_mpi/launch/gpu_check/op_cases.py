@@ -32,24 +32,25 @@ class Case(NamedTuple):
     outputs: int = 1
 
 
-def _floats(*shape):
+def _floats(*shape: int) -> np.ndarray:
     return _rng.normal(size=shape).astype("float32")
 
 
-def _positive(*shape):
+def _positive(*shape: int) -> np.ndarray:
     return _rng.uniform(0.5, 2.0, size=shape).astype("float32")
 
 
-def _ids(high, *shape):
+def _ids(high: int, *shape: int) -> np.ndarray:
     return _rng.integers(0, high, size=shape).astype("int64")
 
 
-def _sequences(width):
+def _sequences(width: int) -> tuple[np.ndarray, list[int]]:
     """Three sequences of 4, 1 and 3 rows."""
     return _floats(8, width), [4, 1, 3]
 
 
-def _of_one(name, function, made=_floats, shape=(6, 33), **more):
+def _of_one(name: str, function: Callable[..., Any], made: Callable[..., np.ndarray] = _floats,
+            shape: tuple[int, ...] = (6, 33), **more: Any) -> Case:
     """An op of one input."""
     return Case(name, {"x": made(*shape)}, function, **more)
 

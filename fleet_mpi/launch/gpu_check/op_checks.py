@@ -13,6 +13,9 @@ from fleet_mpi.program.engine.places import CPUPlace, CUDAPlace
 from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
     from fleet_mpi.launch.gpu_check.op_cases import Case
     from fleet_mpi.program.engine.places import Place
 
@@ -70,7 +73,7 @@ def difference(got: np.ndarray, expected: np.ndarray) -> float:
     return float(np.nanmax(abs(got.astype("float64") - expected), initial=0)) / scale
 
 
-def _declared(name, value):
+def _declared(name: str, value: Any) -> Any:
     array, lengths = value if isinstance(value, tuple) else (value, None)
     var = fluid.data(name, [-1, *array.shape[1:]] if lengths else list(array.shape), str(array.dtype),
                      lod_level=1 if lengths else 0)
@@ -78,16 +81,16 @@ def _declared(name, value):
     return var
 
 
-def _loss(output):
+def _loss(output: Any) -> Any:
     """A number that depends on every element in a way of its own; a normalized array's squares would not."""
     return fluid.layers.mean(fluid.layers.square(fluid.layers.sigmoid(output)))
 
 
-def _sources(program, inputs):
+def _sources(program: Any, inputs: Iterable[Any]) -> list[Any]:
     """What gradients are asked of: the float inputs, and the parameters that are trained."""
     trained = [one for one in program.global_block().all_parameters() if one.trainable]
     return [one for one in inputs if not one.stop_gradient] + trained
 
 
-def _fed(value):
+def _fed(value: Any) -> Any:
     return create_lod_tensor(value[0], [value[1]], CPUPlace()) if isinstance(value, tuple) else value

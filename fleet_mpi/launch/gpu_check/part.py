@@ -12,7 +12,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 MODULES = {"device": "device_facts", "ops": "op_checks", "kernels": "kernel_checks", "memory": "memory_checks",
            "speed": "speed_checks"}
@@ -28,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _check(name):
+def _check(name: str) -> Callable[[int | None, bool], list[Any]]:
     return importlib.import_module(f"fleet_mpi.launch.gpu_check.{MODULES[name]}").check
 
 

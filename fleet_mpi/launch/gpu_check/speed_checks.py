@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fleet_mpi import fluid
-from fleet_mpi.arrays import to_host
-from fleet_mpi.collective.staging import pinned_like
+from fleet_mpi.arrays import pinned_like, to_host
 from fleet_mpi.launch.gpu_check.findings import OK, Finding
 from fleet_mpi.parameter_server.flat import FlatLayout
 from fleet_mpi.placement.shard import Variable
@@ -72,7 +71,7 @@ def _copies(xp: ModuleType, sizes: Sizes) -> list[Finding]:
     return [_rate(name, run, xp, nbytes, sizes) for name, run in ways.items()]
 
 
-def _rate(name, run, xp, nbytes, sizes):
+def _rate(name: str, run: Callable[[], object], xp: ModuleType, nbytes: int, sizes: Sizes) -> Finding:
     rate = nbytes / _seconds(run, xp, sizes) / 1e9
     return Finding(f"copy, {name}", OK, f"{rate:.2f} GB/s ({nbytes >> 20} MiB)", numbers={"gb_per_s": rate})
 

@@ -21,6 +21,7 @@ from fleet_mpi.program.engine.memory import Arena
 from fleet_mpi.program.engine.outside import Notes
 from fleet_mpi.program.engine.places import default_place
 from fleet_mpi.program.engine.plan import make_plan
+from fleet_mpi.program.engine.transfers import Transfers
 from fleet_mpi.program.graph.program import Program, default_main_program
 
 # Plans kept per program and scope: ragged batches come with ever new shapes.
@@ -42,7 +43,7 @@ class Compiled:
         self.program, self.scope, self.xp = program, scope, xp
         self.version = self.scope_version = self.settings_version = -1
         self.plans = {}
-        self.arena, self.notes = Arena(xp, let_go=self.plans.clear), None if xp is np else Notes(xp)
+        self.arena, self.notes = Arena(xp, let_go=self.plans.clear), None if xp is np else Notes(Transfers(xp))
         self.clock = Clock(worker, program._runs_before.get(scope, 0))
         self.begin_run = None  # what the program's attachment has called before each run
         self._turn, self._runs_in = threading.Lock(), None
@@ -56,12 +57,13 @@ class Compiled:
             for hook in self.program._before_run:
                 hook(self.scope)
             plan = self._find(signature, feed, fetches)
-            if self.begin_run is not None:
-                self.begin_run()
-            results = convert(plan.run(feed))
-            if fetches and self.notes is not None:  # behind the fetches, which have waited for the device
-                self.notes.raise_first()
-            return results
+            before_waiting = None if self.begin_run is None else self.begin_run()
+            results = plan.run(feed)
+            if fetches and self.notes is not None:
+                if before_waiting is not None:
+                    before_waiting()
+                results = self._from_device(results)
+            return convert(results)
         except ProgramError as error:
             remark = shape_remark(feed, self.program)
             if not remark or str(error).startswith("feed "):
@@ -70,6 +72,12 @@ class Compiled:
         finally:
             self._runs_in = None
             self._turn.release()
+
+    def _from_device(self, results):
+        """The same (value, lod) pairs on the host; raises for ids that were found to be wrong by now."""
+        values = self.notes.transfers.bring([value for value, _ in results])
+        self.notes.raise_first()
+        return [(value, lod) for value, (_, lod) in zip(values, results)]
 
     def _wait(self):
         if self._runs_in == threading.get_ident():

@@ -26,7 +26,7 @@ class Layout:
 
     def __init__(self, ops, feeds, fetches, frame):
         self.frame = frame
-        self.writes = _count_writes(ops, feeds)
+        self.writes = count_writes(ops, feeds)
         self.last_use = {name: i for i, op in enumerate(ops) for name in reads_of(op) + op.output_arg_names}
         self.last_use.update({name: len(ops) for name in fetches})
         self.roots = {}  # variable -> the buffer it lies in
@@ -92,7 +92,7 @@ class Layout:
         return source in self.roots and self.writes.get(source) == 1
 
 
-def _count_writes(ops, feeds):
+def count_writes(ops, feeds):
     """How often each variable is written; inside nested blocks counts as often."""
     writes = dict.fromkeys(feeds, 1)
     for op in ops:

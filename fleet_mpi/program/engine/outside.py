@@ -1,9 +1,9 @@
 """Ids and labels that are none: found by the op that meets them, or on a device when the run's results are fetched.
 
 On the host an op looks before it computes and raises. On a device looking would cost a wait in every op: there it
-notes in memory of the device, and goes on with any row; ``Notes.raise_first`` reads that once, behind the fetches. So
-the error is the same sentence, but the run it is about has ended, its update included. A run that fetches nothing does
-not wait; the next one that does raises.
+notes in memory of the device, and goes on with any row; the note comes to the host with the values that are fetched
+(``transfers``), and ``Notes.raise_first`` reads it there. So the error is the same sentence, but the run it is about
+has ended, its update included. A run that fetches nothing does not wait; the next one that does raises.
 """
 
 import itertools
@@ -11,7 +11,6 @@ import weakref
 
 import numpy as np
 
-from fleet_mpi import arrays
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.reference import rows
 
@@ -36,9 +35,9 @@ class Check:
         if self.notes is None:
             self.refuse_at(rows.first_outside(self._looked_at(ids), self.height), ids)
             return
-        rows.note_outside(ids, self.lowest, self.height, self.spared, self.number, self.notes.on_device())
+        rows.note_outside(ids, self.lowest, self.height, self.spared, self.number, self.notes.transfers.note)
         if self.k.frame.interpreted:  # it waits for values all the time, and this op's call ends with it
-            self.notes.raise_first()
+            self.notes.look()
 
     def around(self, run, ids):
         """The call of a kernel that looks itself at ids of the host, and returns the first wrong position or -1."""
@@ -74,10 +73,10 @@ def id_check(k, height, what, **right):
 
 
 class Notes:
-    """What the ops of a program's plans have noted on their device, and who they are."""
+    """What the ops of a program's plans have noted on their device (in ``transfers.note``), and who they are."""
 
-    def __init__(self, xp):
-        self.xp, self._note = xp, None
+    def __init__(self, transfers):
+        self.transfers = transfers
         self._numbers = itertools.count(1)
         self._checks = weakref.WeakValueDictionary()  # plans come and go
 
@@ -87,19 +86,16 @@ class Notes:
         self._checks[number] = check
         return number
 
-    def on_device(self):
-        """The memory to note in."""
-        if self._note is None:
-            self._note = self.xp.zeros(rows.NOTE_SIZE, "int64")
-        return self._note
+    def look(self):
+        """Wait for the device; raise for the first id that was noted since the last time, if any."""
+        self.transfers.bring([])
+        self.raise_first()
 
     def raise_first(self):
-        """Wait for the device; raise for the first id that was noted since the last time, if any."""
-        if self._note is None:
-            return
-        number, position, wrong = (int(one) for one in arrays.to_host(self._note)[:3])
+        """Raise for the first id that was noted before the last fetch, if any."""
+        number, position, wrong = self.transfers.note_on_host[:3].tolist()
         if number:
-            self._note.fill(0)
+            self.transfers.note.fill(0)
             check = self._checks.get(number)
             if check is None:
                 raise ProgramError(f"id {wrong} at position {position} of an input of a run before this one, whose "

@@ -11,6 +11,7 @@ import numpy as np
 from fleet_mpi import arrays
 from fleet_mpi.errors import FleetError, ProgramError
 from fleet_mpi.program.engine.binding import bind, failure, infer_all, interpret
+from fleet_mpi.program.engine.constants import set_apart
 from fleet_mpi.program.engine.frame import Frame
 from fleet_mpi.program.engine.fusion import fuse, fuse_training
 from fleet_mpi.program.engine.layout import lay_out
@@ -34,20 +35,22 @@ class Plan:
         frame.metas.update(feeds)
         self.feeds = [(name, frame.array_to_feed(name, meta)) for name, meta in feeds.items()]
         self.ops, self.calls = [], []
+        constants = () if xp is np else set_apart(ops, feeds, frame)
         for op, metas in zip(ops, defined):
             frame.metas.update(metas)
             call = bind(op, frame)
-            if call is not None:
+            if op in constants:
+                call()
+            elif call is not None:
                 self.ops.append(op)
                 self.calls.append(call)
-        self.clock, self.xp, self.before_run = clock, xp, frame.before_run
+        self.clock, self.xp, self.notes, self.before_run = clock, xp, notes, frame.before_run
         self.fetches = [(fetched_value(frame, name), frame.metas[name].lod) for name in fetches]
 
     def run(self, feed):
         """One step; returns (array, lod) pairs that alias the plan's memory: copy before the next run."""
         self.clock.step += 1
-        for name, buffer in self.feeds:
-            buffer[...] = feed[name]  # that its type may be cast was checked when the plan was made
+        self.take(feed)
         calls = iter(self.calls)
         try:
             # log(0) and the like are for FLAGS_check_nan_inf to find, not for numpy to warn of.
@@ -60,6 +63,11 @@ class Plan:
             raise failure(self.ops[len(self.calls) - calls.__length_hint__() - 1], error) from error
         return self.fetches
 
+    def take(self, feed):
+        """Copy the fed values in."""
+        for name, buffer in self.feeds:
+            buffer[...] = feed[name]  # that its type may be cast was checked when the plan was made
+
 
 class DevicePlan(Plan):
     """A Plan whose arrays live on a device: feeds are copied there, and few calls are large ones."""
@@ -68,9 +76,10 @@ class DevicePlan(Plan):
         super().__init__(*arguments)
         self.ops, self.calls = group_updates(self.ops, self.calls)
 
-    def run(self, feed):
-        """As Plan.run, with host feeds moved to the device first."""
-        return super().run({name: arrays.to_module(value, self.xp) for name, value in feed.items()})
+    def take(self, feed):
+        """Copy the fed values, which are the host's, to the device."""
+        for name, buffer in self.feeds:
+            self.notes.transfers.upload(feed[name], buffer)
 
 
 class InterpretedPlan:

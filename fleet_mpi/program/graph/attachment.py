@@ -14,8 +14,9 @@ class Attachment:
     """What a program is in its job; the default is that of a program that belongs to none."""
 
     # Called with the scope and the module that computes (numpy, cupy) when a plan is made, before its ops are bound:
-    # connects it to the other ranks. What it returns is called before each run of the plan; None: nothing is.
-    connect: Callable[[Any, Any], Callable[[], None] | None] | None = None
+    # connects it to the other ranks. What it returns is called before each run of the plan; None: nothing is. What that
+    # returns, if anything, is called behind the run's last op, before its results are waited for.
+    connect: Callable[[Any, Any], Callable[[], Callable[[], None] | None] | None] | None = None
     # Called with the scope when an executor that ran this very program, not a copy, is closed.
     disconnect: Callable[[Any], None] | None = None
     for_training: bool = False             # copies that do not train are connected to nobody

@@ -17,6 +17,8 @@ from fleet_mpi.program.ops.elementwise import reducer
 
 # These make sense for whole numbers too; exp, as in the original, gives the whole part of what it is.
 TAKES_INTEGERS = {"abs", "exp", "square", "sign", "pow"}
+# {type: (forward, attributes with their defaults)}, for whoever writes a formula in other terms (export/onnx_ops).
+FORMULAS = {}
 IN_PLACE = {"inplace": {"Out": "X"}, "grad_inplace": {"X@GRAD": "Out@GRAD"}}
 
 
@@ -42,6 +44,7 @@ def activation(type, forward, backward, reads, **attrs):
         return f.bind(k, lambda dout, read: backward(dout, read, *given),
                       [k["Out@GRAD"], k[reads]], k["X@GRAD"])
 
+    FORMULAS[type] = forward, attrs
     op(type, "X", attrs=attrs, grad_reads=reads, **IN_PLACE)(SimpleNamespace(infer=infer, run=run, grad=grad))
 
 

@@ -25,11 +25,12 @@ class DistributedLookupTable:
             k.set("Outputs", [*ids, meta.shape[1]], meta.dtype, k.lod("Ids", index), index)
 
     def run(k):
-        """One pull for all; on the host straight into the outputs."""
+        """One pull for all; on the host straight into the outputs, on a device with one wait for all ids."""
         ids, outs, xp = k.all("Ids"), k.all("Outputs"), k.xp
         tables, paddings = k.attr("table_names"), k.attr("padding_idx")
         by_table = {table: [i for i, one in enumerate(tables) if one == table] for table in dict.fromkeys(tables)}
-        filled = outs if xp is np else [np.empty(out.shape, out.dtype) for out in outs]
+        transfers = None if xp is np else k.frame.notes.transfers
+        filled = outs if transfers is None else [np.empty(out.shape, out.dtype) for out in outs]
         session = sessions.session_of(k.scope)
         if session is None:
             k.fail("this scope is not connected to servers: run the startup program, or fleet.init_worker(), first")
@@ -37,13 +38,13 @@ class DistributedLookupTable:
         into = {number: [filled[i] for i in members] for number, members in numbers.items()}
 
         def run():
-            lines = [to_host(one).reshape(-1) for one in ids]
+            lines = [to_host(one).reshape(-1) for one in (ids if transfers is None else transfers.bring(ids))]
             session.client.pull_rows(
                 {number: np.concatenate([lines[i] for i in members]) for number, members in numbers.items()}, into)
             for line, rows, padding in zip(lines, filled, paddings):
                 if padding >= 0:
                     rows.reshape(len(line), -1)[line == padding] = 0
-            if filled is not outs:
+            if transfers is not None:
                 for out, rows in zip(outs, filled):
-                    out[...] = xp.asarray(rows)
+                    transfers.upload(rows, out)
         return run

@@ -91,6 +91,7 @@ class CDgcMomentum:
     def run(k):
         """One exchange; each output is its input."""
         session, workers, hypers = the_session(k), k.attr("nranks"), settings_of(k, DGC)
+        session.connection.gathers = True  # the step's number is read on the host: the sums are waited for before
         lines = [k[slot].reshape(-1) for slot in ("Share", "Param", "Grad", "LearningRate", *DGC_SLOTS)]
         decay = k["Decay"].reshape(-1) if k.has("Decay") else None
         return lambda: shared_step(session, workers, lines[0], decay, *lines[1:], **hypers)

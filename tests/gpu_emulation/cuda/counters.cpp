@@ -7,7 +7,7 @@
 namespace emulation {
 
 static const char *NAMES[COUNTERS] = {"launches", "waits", "uploads", "downloads", "device_copies", "blas_calls",
-                                      "allocations", "collectives"};
+                                      "allocations", "collectives", "polls"};
 static std::atomic<long> counts[COUNTERS];
 
 void count(Counter what)

@@ -27,7 +27,9 @@ int not_emulated(const char *name, int code);
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // ---- counters.cpp: what tests count. The order is that of the names there.
-enum Counter { LAUNCHES, WAITS, UPLOADS, DOWNLOADS, DEVICE_COPIES, BLAS_CALLS, ALLOCATIONS, COLLECTIVES, COUNTERS };
+enum Counter {
+    LAUNCHES, WAITS, UPLOADS, DOWNLOADS, DEVICE_COPIES, BLAS_CALLS, ALLOCATIONS, COLLECTIVES, POLLS, COUNTERS
+};
 void count(Counter what);
 
 // ---- devices.cpp

@@ -11,10 +11,8 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <set>
 #include <thread>
-#include <unistd.h>
 
 namespace emulation {
 
@@ -243,9 +241,8 @@ EXPORT int ncclGetVersion(int *version)
 
 EXPORT int ncclGetUniqueId(UniqueId *id)
 {
-    std::random_device random;
     memset(id, 0, sizeof *id);
-    snprintf(id->name, sizeof id->name, "/emulated-nccl-%d-%08x%08x", (int)getpid(), random(), random());
+    snprintf(id->name, sizeof id->name, "%s", Segment::draw().c_str());
     return SUCCESS;
 }
 
@@ -253,7 +250,13 @@ EXPORT int ncclCommInitRankConfig(Shared **made, int size, UniqueId id, int rank
 {
     if (size < 1 || size > MOST_RANKS || rank < 0 || rank >= size)
         return INVALID_ARGUMENT;
-    auto segment = std::make_shared<Segment>(id.name, rank, size, physical_device(current_device()));
+    std::shared_ptr<Segment> segment;
+    try {
+        segment = std::make_shared<Segment>(id.name, rank, size, physical_device(current_device()));
+    } catch (const PeerIsLost &why) {
+        complain("NCCL: rank %d of %d has not met all others: %s", rank, size, why.what());
+        return REMOTE_ERROR;
+    }
     if (segment->shares_a_device()) {
         complain("NCCL: two ranks use one device; rank %d of %d has device %d of the machine", rank, size,
                  physical_device(current_device()));

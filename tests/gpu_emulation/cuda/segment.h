@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 
 namespace emulation {
@@ -26,9 +27,16 @@ struct Header {
     Member members[MOST_RANKS];
 };
 
+// A rank that has ended before all had met.
+struct PeerIsLost : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 class Segment {
 public:
-    // Collective: returns when all ranks have joined.
+    // A new one's name, by which processes of this machine find it as long as this one lives.
+    static std::string draw();
+    // Collective: returns when all ranks have joined; throws PeerIsLost.
     Segment(const std::string &name, int rank, int size, int device);
     ~Segment();
     Member &member(int rank) const { return header->members[rank]; }
@@ -41,6 +49,9 @@ public:
     const int rank, size;
 
 private:
+    void meet(const std::string &name) const;
+    void leave();
+
     int file;
     size_t bytes;
     Header *header;

@@ -262,6 +262,7 @@ EXPORT cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
     if (!is_stream(handle))
         return cudaErrorInvalidResourceHandle;
+    count(POLLS);
     Lock lock(guard);
     Stream *stream = stream_of(handle);
     return looks_reached({stream, stream->enqueued}, stream->looks, lock) ? cudaSuccess : cudaErrorNotReady;
@@ -333,6 +334,7 @@ EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t handle)
 
 EXPORT cudaError_t cudaEventQuery(cudaEvent_t handle)
 {
+    count(POLLS);
     Lock lock(guard);
     Event *event = (Event *)handle;
     const bool reached = !event->point.stream || looks_reached(event->point, event->looks, lock);

@@ -113,6 +113,17 @@ def test_it_waits_for_those_who_have_not_come():
     assert first.waits_for() == []
 
 
+def test_nobody_waits_for_the_last_copy_and_what_is_computed_next_follows_it():
+    reducers = made(2, False)
+    arrays = [device.asarray(values(rank, 10, np.float32)) for rank in range(2)]
+    reductions = [reducer.start(one) for reducer, one in zip(reducers, arrays)]
+    finish(reductions)
+    events = [one.blocks[0].whole.event for one in reductions]
+    assert not any(one.has_passed or one.looks for one in events)
+    assert all(device.asnumpy(one + 0).tobytes() == exact(2, 10, np.float32).tobytes() for one in arrays)
+    assert all(one.has_passed for one in events)
+
+
 def test_buffers_are_as_many_as_arrays_under_way():
     reducers = made(2, False)
     for _ in range(3):

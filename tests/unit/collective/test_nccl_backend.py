@@ -108,6 +108,7 @@ class Group:
 
     def __init__(self, index, size, sent, lanes=1):
         self.index, self.size, self.lanes, self.sent, self.at_failure = index, size, [None] * lanes, sent, []
+        self.left_behind = []
 
     def gather_values(self, value):
         return [value]
@@ -140,15 +141,25 @@ def test_arrays_become_the_sum_over_all_ranks(dtype):
     made = ranks(3, World())
     arrays = [on_device(index, 10 + index, dtype=dtype) for index in range(3)]
     reductions = [reducers[0].start(array) for (_, reducers), array in zip(made, arrays)]
-    assert all(one.advance() for one in reductions) and all(one.is_over() for one in reductions)
+    assert all(one.is_over() for one in reductions)
     assert [device.asnumpy(array).tolist() for array in arrays] == [[3, 33]] * 3
 
 
-def test_it_is_not_over_before_every_rank_has_come():
-    made = ranks(2, World())
-    first = made[0][1][0].start(on_device(1))
+def test_the_host_waits_for_no_sum_and_what_it_launches_next_follows_it():
+    (cupy, (reducer,)), _ = ranks(2, World())
+    reduction = reducer.start(on_device(1))
+    cupy.log.clear()
+    assert not reduction.advance() and not cupy.log, "what is still computed would be held up"
+    assert reduction.is_over() and reduction.is_over() and reduction.waits_for() == []
+    assert cupy.log == [("wait", cupy.cuda.get_current_stream().ptr, reducer.stream.ptr)]
+
+
+def test_a_sum_that_the_host_went_on_from_is_over_when_every_rank_has_come():
+    (_, (reducer,)), (_, (other,)) = ranks(2, World())
+    assert reducer.start(on_device(1)).is_over()
+    first, = reducer.left_behind
     assert not first.advance() and not first.is_over() and first.waits_for() == [1]
-    made[1][1][0].start(on_device(2))
+    other.start(on_device(2))
     assert first.advance() and first.is_over() and not first.advance()
 
 
@@ -197,9 +208,10 @@ def test_a_wait_without_end_gives_the_communicator_up():
     group = RealGroup(0, [None], 2, "worker {}".format)
     group.broadcast, group.gather_values = (lambda arrays: None), (lambda value: [value])
     reducer, = NcclAllReduce.of(group, cupy)
+    group.finish([reducer.start(on_device(1))], "the gradients of step 0")
     with settings.override(FLAGS_rpc_deadline=50), pytest.raises(Stalled, match="for worker 1"):
-        group.finish([reducer.start(on_device(1))], "the gradients of step 0")
-    assert world.aborted == [0] and not group.at_failure
+        group.catch_up("the gradients of step 0")
+    assert world.aborted == [0] and not group.at_failure and not group.left_behind
 
 
 def test_one_rank_for_itself_tries_whether_nccl_works():

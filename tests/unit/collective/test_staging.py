@@ -119,6 +119,25 @@ def test_reductions_start_in_their_order_even_if_a_later_one_is_ready_first():
     assert inner.started[1] is second and len(inner.started) == 2
 
 
+def test_nobody_waits_for_the_copy_back_and_what_is_computed_next_follows_it():
+    inner, array = Doubling(), on_device(1, 2)
+    reduction = StagedAllReduce(inner).start(array)
+    while not reduction.has_landed:
+        reduction.advance()
+    event = reduction.staged.event
+    assert reduction.is_over() and not event.has_passed and event.looks == 0
+    assert device.asnumpy(array + 0).tolist() == [2, 4] and event.has_passed
+
+
+def test_a_copy_back_holds_up_nothing_before_the_sum_is_asked_for():
+    array = on_device(1, 2)
+    reduction = StagedAllReduce(Doubling()).start(array)
+    while not reduction.has_landed:
+        reduction.advance()
+    device.zeros(1, "float32")
+    assert not reduction.staged.event.has_passed
+
+
 def test_pinned_memory_is_used_again_once_it_has_landed():
     inner = Doubling()
     staging = StagedAllReduce(inner)

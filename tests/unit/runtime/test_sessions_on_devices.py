@@ -12,6 +12,7 @@ from fleet_mpi.program.engine import places
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.places import CPUPlace
 from fleet_mpi.program.engine.scope import Scope
+from fleet_mpi.program.engine.transfers import Transfers
 from fleet_mpi.runtime import sessions
 from fleet_mpi.runtime.device_copies import Downloads
 from fleet_mpi.testing import DeviceArray, device
@@ -61,10 +62,11 @@ def test_every_mode_trains_workers_on_devices(kind, options, monkeypatch):
 
 def test_parameters_and_gradients_of_the_worker_are_on_its_device(monkeypatch):
     seen = []
-    original = device.asnumpy
-    monkeypatch.setattr(device, "asnumpy", lambda a: seen.append(a.shape) or original(a))
+    original = Downloads.begin
+    monkeypatch.setattr(Downloads, "begin", lambda self, array, host: seen.append(type(array)) or original(self, array,
+                                                                                                       host))
     on_devices(monkeypatch, CELLS["sgd"], Layout(1, 1, "RoundRobin", True))
-    assert seen, "the program ran on the host"
+    assert seen and set(seen) == {DeviceArray}, "the program ran on the host"
 
 def sessions_of(cell_name):
     """(session on the host, session on a device) of the same cell, both after the startup program."""
@@ -115,7 +117,7 @@ def test_a_program_on_the_host_may_come_between():
 
 @pytest.mark.parametrize("name, most", (("sgd", 1), ("rows, adam", 1)))
 def test_a_step_waits_once_for_its_gradients_and_never_for_parameters(name, most, monkeypatch):
-    waits, wait, asnumpy = [], Downloads.wait, device.asnumpy
+    waits, wait, asnumpy, bring = [], Downloads.wait, device.asnumpy, Transfers.bring
     spread = Spread(CELLS[name], Layout(1, 2, "RoundRobin", True))
     scopes = [sessions.started_scope(spread.distribution, index) for index in range(2)]
     scope, executor = Scope(), Executor(StandInPlace())
@@ -125,6 +127,7 @@ def test_a_step_waits_once_for_its_gradients_and_never_for_parameters(name, most
         if step:
             monkeypatch.setattr(Downloads, "wait", lambda self: waits.append("gradients") or wait(self))
             monkeypatch.setattr(device, "asnumpy", lambda array: waits.append(array.shape) or asnumpy(array))
+            monkeypatch.setattr(Transfers, "bring", lambda self, values: waits.append("ids") or bring(self, values))
         executor.run(spread.made.main, feed=feed_of(spread.made.main, 0, step), scope=scope)
-    ids = [one for one in waits if one != "gradients"]
-    assert waits.count("gradients") == most and len(ids) == (name == "rows, adam"), waits
+    assert waits.count("gradients") == most and waits.count("ids") == (name == "rows, adam"), waits
+    assert set(waits) <= {"gradients", "ids"}, waits

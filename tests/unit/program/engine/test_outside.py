@@ -10,7 +10,9 @@ from fleet_mpi import testing
 from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.reference import rows
+from fleet_mpi.program.engine import transfers
 from fleet_mpi.program.engine.executor import Executor
+from fleet_mpi.testing import streams
 from tests.unit.program.ops.checking import Built, Case, StandInPlace
 
 X = np.arange(12.0).reshape(3, 4) / 10
@@ -62,19 +64,22 @@ def test_a_device_says_what_the_host_says(case):
 
 @pytest.fixture
 def copies(monkeypatch):
-    """The arrays that came to the host."""
-    seen, real = [], testing.device.asnumpy
+    """What came to the host: the arrays that were asked for, the bytes of copies to pinned memory."""
+    seen, real, copy = [], testing.device.asnumpy, streams.Memory.copy_to_host_async
     monkeypatch.setattr(testing.device, "asnumpy", lambda a: seen.append(a) or real(a))
+    monkeypatch.setattr(streams.Memory, "copy_to_host_async",
+                        lambda memory, mem, size, stream=None: seen.append(size) or copy(memory, mem, size, stream))
     return seen
 
 
-def test_a_run_brings_the_fetch_and_one_note_to_the_host(copies):
+def test_the_note_comes_to_the_host_with_the_fetch_by_one_copy_and_one_wait(copies, monkeypatch):
     built = Built(Case("lookup_table_v2", {"W": X, "Ids": np.array([2, 0])}, outputs={"Out": [0]}))
-    executor = Executor(StandInPlace())
+    executor, waits, wait = Executor(StandInPlace()), [], streams.Stream.synchronize
+    monkeypatch.setattr(streams.Stream, "synchronize", lambda stream: waits.append(stream) or wait(stream))
     for _ in range(2):
-        copies.clear()
+        copies.clear(), waits.clear()
         executor.run(built.program, feed=built.feed, fetch_list=fetched(built), scope=built.scope)
-    assert len(copies) == 2 and copies[1].size == rows.NOTE_SIZE
+    assert copies == [transfers.HEAD_BYTES + X[[2, 0]].nbytes] and len(waits) == 1
 
 
 def test_a_run_without_fetches_waits_for_nothing_and_the_next_one_raises_once(copies):
