@@ -14,6 +14,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from numpy.typing import DTypeLike
 
@@ -70,6 +71,21 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike, xp: ModuleType = np) -> 
     raw = np.empty(size_bytes + ALIGNMENT_BYTES, np.uint8)
     skip = -raw.ctypes.data % ALIGNMENT_BYTES
     return raw[skip:skip + size_bytes].view(dtype).reshape(shape)
+
+
+def pinned_like(array: Array, memory: np.ndarray | None = None) -> np.ndarray:
+    """A host array like a device's, in page-locked memory (``memory``: of the same size), which copies are quick to."""
+    if memory is None:
+        pinned = module_of(array).cuda.alloc_pinned_memory(max(1, array.nbytes))
+        memory = np.frombuffer(pinned, np.uint8, array.nbytes)
+    return memory.reshape(-1).view(np.uint8).view(array.dtype).reshape(array.shape)
+
+
+def event_of(xp: ModuleType, stream: Any) -> Any:
+    """An event that has passed when a stream has come as far as it was told by now."""
+    event = xp.cuda.Event(disable_timing=True)
+    event.record(stream)
+    return event
 
 
 def cupy_module() -> ModuleType:

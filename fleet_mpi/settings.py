@@ -236,7 +236,7 @@ def strangers(environ: Iterable[str]) -> Iterator[tuple[str, str]]:
         if name in NAMES or name in _OTHER_FLAGS or name.startswith(_OF_LAUNCHER):
             continue
         if name.startswith("FLEET_MPI_"):
-            yield name, _meant(name, "FLEET_MPI_", 0.5) or "the README's table of settings has all of them"
+            yield name, _meant(name, "FLEET_MPI_", 0.5) or "the page of settings in docs/reference lists all of them"
         elif name.startswith("FLAGS_") and _meant(name, "FLAGS_", _MISSPELT):
             yield name, _meant(name, "FLAGS_", _MISSPELT)
 

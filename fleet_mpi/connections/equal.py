@@ -23,7 +23,7 @@ from fleet_mpi.ranks.liveness import FIRST_STEP_S, Liveness
 from fleet_mpi.ranks.manual_start import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
     from typing import Any
 
@@ -57,7 +57,7 @@ class EqualConnection:
         self.xp: ModuleType | None = None
         self.reducers: Sequence[Reducer] = []
         self.flat: Any = None  # FlatGradients, once it is known where gradients lie
-        self.steps = 0
+        self.steps, self.gathers = 0, False
         group.first_step_s = FIRST_STEP_S
         self._begin_step()
 
@@ -71,6 +71,19 @@ class EqualConnection:
             raise UsageError(f"{self.group.name_of(self.group.index)}: step {self.steps} was left by an error while "
                              f"gradients were on their way to the other workers: none of them can go on; begin again "
                              f"from what was saved")
+
+    def begin_step(self) -> Callable[[], None] | None:
+        """Before a step. On a device returns ``catch_up``, to be called before the host waits for the device."""
+        self.require_between_steps()
+        self.settle()
+        if len(self.group.left_behind) > len(self.terms.buckets):  # nothing was fetched for two steps
+            self.catch_up()
+        return None if self.xp is np else self.catch_up
+
+    def catch_up(self) -> None:
+        """Wait until the device has the sums of the steps before; Stalled or PeerLost where it never will."""
+        self.group.catch_up(f"the gradients of step {self.steps - 1}")
+        self.group.first_step_s = 0.0
 
     def move_to(self, xp: ModuleType) -> bool:
         """Collective: let the gradients lie where ``xp`` computes, and be summed from there; False if they do
@@ -101,11 +114,12 @@ class EqualConnection:
             one.advance()
 
     def wait(self) -> None:
-        """Until every gradient is the sum over all workers."""
+        """Until every gradient is the sum over all workers, for what is computed from now on."""
         self.group.finish(self.under_way, f"the gradients of step {self.steps}")
         self._begin_step()
-        self.group.first_step_s = 0.0
         self.steps += 1
+        if self.gathers or not self.group.left_behind:  # with rows the updates wait for the device
+            self.catch_up()
         if self.cluster is not None:
             self.cluster.progress = self.steps
 
@@ -118,6 +132,7 @@ class EqualConnection:
 
     def gather(self, parts: list[np.ndarray]) -> list[list[np.ndarray]]:
         """Every worker's list of host arrays, by worker, while buckets go on; only their first dimension may differ."""
+        self.gathers = True  # what was on a device is read by the host: sums are caught up with before the updates
         return self.group.gather(parts, self.under_way)
 
     def sum_now(self, array: Array) -> None:
@@ -125,8 +140,10 @@ class EqualConnection:
         self.move_to(arrays.module_of(array))
         self.settle()
         self.under_way.append(self.reducers[0].start(array))
-        self.group.finish(self.under_way, f"what is summed in step {self.steps}")
+        what = f"what is summed in step {self.steps}"
+        self.group.finish(self.under_way, what)
         self.under_way.clear()
+        self.group.catch_up(what)  # who asks for it at once waits for the device next
 
     def broadcast(self, found: Sequence[Array]) -> None:
         """Let these arrays have worker 0's values."""
@@ -144,9 +161,15 @@ def join(terms: EqualTerms) -> Group:
             raise refusal("worker", joined.index, terms.workers, [])
         return Group(0, [], 1)
     joined.takes_part = True
+    return group_among(joined, terms.fingerprint, terms.options.comms)
+
+
+def group_among(joined: Cluster, fingerprint: dict[str, Any], count: int = 1) -> Group:
+    """Collective, workers: those of a joined job, whether or not it has servers, each with communicators of its own."""
+    if joined.size == 1:
+        return Group(0, [], 1)
     liveness = watch_others()
-    job = _agree(terms.fingerprint, joined)
-    count = terms.options.comms
+    job = _agree(fingerprint, joined)
     if count not in _groups:
         comms = [joined.role_comm.Dup() for _ in range(count)]
         names = [str(one) for one in joined.workers]
@@ -179,10 +202,5 @@ def _agree(fingerprint: dict[str, Any], joined: Cluster) -> str:
     mine = {**fingerprint, **{name: str(settings.get(name)) or "not set" for name in MUST_AGREE}}
     all_have = joined.all_gather({**agreement.compact(mine), "job": secrets.token_hex(8)})
     job: str = [one.pop("job") for one in all_have][0]
-    for number, theirs in enumerate(all_have[1:], 1):
-        differ = agreement.difference(theirs, all_have[0], (f"worker {number}", "worker 0"))
-        if differ:
-            error = UsageError(f"worker {number} and worker 0 do not run the same job: {differ}")
-            error.reported_by_peer = joined.index > 0
-            raise error
+    agreement.refuse_differences(all_have, joined.index)
     return job

@@ -14,20 +14,24 @@ import numpy as np
 from fleet_mpi import modes
 from fleet_mpi.connections import members
 from fleet_mpi.errors import UsageError
-from fleet_mpi.parameter_server import attendance
+from fleet_mpi.parameter_server import attendance, messages
 from fleet_mpi.parameter_server.client import Client
 from fleet_mpi.ranks import cluster
 from fleet_mpi.ranks.liveness import FIRST_STEP_S
 from fleet_mpi.ranks.manual_start import refusal
 from fleet_mpi.update_rules import merge
+from fleet_mpi.wire.protocol import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from fleet_mpi.arrays import Rows
     from fleet_mpi.connections.terms import Terms, Uplink
     from fleet_mpi.parameter_server.description import LoadedFrom
     from fleet_mpi.ranks.cluster import Cluster
+
+    Flat: TypeAlias = tuple[np.ndarray, np.ndarray]   # of parameters and of gradients, as the client's layout says
 
 _of_process: WorkerConnection | None = None  # the connection with which this process is a worker of its job, if any
 
@@ -36,16 +40,19 @@ class WorkerConnection:
     """One worker's part in a job with servers.
 
     Without an ``uplink`` the process joins the job as its only worker here; with one it is a worker among others of the
-    same process, or of a job that was arranged elsewhere.
+    same process, or of a job that was arranged elsewhere. ``flat``: the arrays that it computes in; new ones where none
+    are given.
     """
 
-    def __init__(self, terms: Terms, uplink: Uplink | None = None, alone: Callable[[], Uplink] | None = None) -> None:
+    def __init__(self, terms: Terms, uplink: Uplink | None = None, alone: Callable[[], Uplink] | None = None,
+                 flat: Flat | None = None) -> None:
         self.terms = terms
         self.cluster: Cluster | None = None
         if uplink is None:
             self.cluster = _join(terms)
             uplink = _alone(alone) if self.cluster.size == 1 else members.uplink(self.cluster)
-        self.client = Client(uplink.transport, uplink.worker, uplink.servers, terms.description, uplink.name_of)
+        self.client = Client(uplink.transport, uplink.worker, uplink.servers, terms.description, uplink.name_of,
+                             flat=flat)
         if self.cluster is not None:
             self._take_part(self.cluster, uplink)
         self.half = modes.worker_half(terms.mode, self.client, terms.options, workers=terms.workers)
@@ -101,6 +108,12 @@ class WorkerConnection:
         """Take the servers' parameters as they are."""
         self.client.collect(self.client.pull())
         self.half.restart()
+
+    def workers_left(self) -> list[int]:
+        """The workers that have not said goodbye, as the first server knows them now; this one is among them."""
+        greeting, link = messages.encode(self.terms.fingerprint), self.client.links[0]
+        told = messages.decode(self.client.control.ask(link, Kind.HELLO, greeting)[1], link.name)
+        return [int(worker) for worker in told["workers"]]
 
     def flush(self) -> None:
         """Send what is left, and take the parameters it leads to."""

@@ -18,6 +18,7 @@ from fleet_mpi.program.optimizers.wrappers import GradientMergeOptimizer, Recomp
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from fleet_mpi.program.optimizers.base import Optimizer
@@ -41,7 +42,7 @@ def applied(optimizer: Optimizer, chosen: Any, workers: int = 1) -> Optimizer:
                      f"{type(chosen).__name__}")
 
 
-def _by_switches(optimizer, chosen, workers):
+def _by_switches(optimizer: Any, chosen: Any, workers: int) -> Any:
     _refuse_what_is_not_built(chosen)
     if chosen.dgc and workers > 1 and isinstance(optimizer, Momentum):
         optimizer = _dgc(optimizer, chosen.dgc_configs, workers)
@@ -62,14 +63,14 @@ def _by_switches(optimizer, chosen, workers):
     return optimizer
 
 
-def _refuse_what_is_not_built(chosen):
+def _refuse_what_is_not_built(chosen: Any) -> None:
     wanted = [name for name in sorted(REFUSED) if getattr(chosen, name)]
     wanted += [f"hybrid_configs[{name!r}]" for name in _DEGREES if chosen.hybrid_configs[name] > 1]
     if wanted:
         raise NotBuilt(f"DistributedStrategy: {', '.join(wanted)} not built; unset it to train data-parallel")
 
 
-def _by_collective_options(optimizer, chosen):
+def _by_collective_options(optimizer: Any, chosen: Any) -> Any:
     if chosen.use_dist_fc:
         raise NotBuilt("DistributedStrategy: use_dist_fc not built; unset it")
     if chosen.use_local_sgd and isinstance(optimizer, (DGCMomentumOptimizer, Lamb)):
@@ -81,7 +82,7 @@ def _by_collective_options(optimizer, chosen):
     return optimizer
 
 
-def _recomputing(optimizer, checkpoints):
+def _recomputing(optimizer: Any, checkpoints: Any) -> RecomputeOptimizer:
     if not checkpoints:
         raise UsageError("DistributedStrategy: recomputing needs the list of checkpoints (recompute_configs = "
                          "{'checkpoints': [...]}, in 1.x recompute_checkpoints)")
@@ -90,7 +91,7 @@ def _recomputing(optimizer, checkpoints):
     return wrapped
 
 
-def _dgc(momentum, settings, workers):
+def _dgc(momentum: Momentum, settings: Mapping[str, Any], workers: int) -> DGCMomentumOptimizer:
     """Deep gradient compression in the place of Momentum, as the switch ``dgc`` means it."""
     return DGCMomentumOptimizer(momentum.learning_rate.given, momentum.hypers["mu"], settings["rampup_begin_step"],
                                 settings["rampup_step"], settings["sparsity"] or [0.999],
@@ -99,7 +100,7 @@ def _dgc(momentum, settings, workers):
                                 name=momentum._name, parameter_list=momentum._parameter_list)
 
 
-def _lars(momentum, settings):
+def _lars(momentum: Momentum, settings: Mapping[str, Any]) -> LarsMomentum:
     """LARS in the place of Momentum, as the switch ``lars`` means it."""
     return LarsMomentum(momentum.learning_rate.given, momentum.hypers["mu"], settings["lars_coeff"],
                         settings["lars_weight_decay"], momentum._parameter_list, momentum.regularization,
@@ -107,7 +108,7 @@ def _lars(momentum, settings):
                         settings["epsilon"])
 
 
-def _lamb(adam, settings):
+def _lamb(adam: Adam, settings: Mapping[str, Any]) -> Lamb:
     """LAMB in the place of Adam, as the switch ``lamb`` means it."""
     excluded = settings["exclude_from_weight_decay"]
     return Lamb(adam.learning_rate.given, settings["lamb_weight_decay"],

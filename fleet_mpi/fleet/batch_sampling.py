@@ -65,7 +65,7 @@ class DistributedBatchSampler(BatchSampler):
     def __len__(self) -> int:
         return batch_count(self.num_samples, self.batch_size, self.drop_last)
 
-    def _mine(self, numbers):
+    def _mine(self, numbers: np.ndarray) -> list[int]:
         """This worker's batches, and its share of what is left after whole rounds of batches."""
         round_size = self.batch_size * self.nranks
         whole = len(numbers) - len(numbers) % round_size
@@ -80,7 +80,7 @@ def distributed_batch_reader(batch_reader: Callable[[], Iterable[Any]]) -> Calla
 
     A last round that is not whole is left out, so that all workers have the same number.
     """
-    def read_own():
+    def read_own() -> Iterator[Any]:
         job, own = ParallelEnv(), None
         for number, batch in enumerate(batch_reader()):
             place = number % job.nranks

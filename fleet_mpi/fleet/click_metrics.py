@@ -59,5 +59,5 @@ def click_metrics(auc: float, positives: np.ndarray, negatives: np.ndarray, sqre
                         _ratio(q, total_ins_num), int(total_ins_num))
 
 
-def _ratio(part, whole):
+def _ratio(part: float, whole: float) -> float:
     return float(part) / float(whole) if whole else 0.0

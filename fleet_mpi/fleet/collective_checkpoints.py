@@ -136,17 +136,17 @@ def newest(path: str) -> int:
     return max(_numbers(path), default=-1)
 
 
-def _numbers(path):
+def _numbers(path: str) -> list[int]:
     """Of all finished checkpoints, lowest first."""
     ends = [name.removeprefix(PREFIX + ".") for name in LocalFS().list_dirs(path) if name.startswith(PREFIX + ".")]
     return sorted(int(end) for end in ends if end.isdecimal())
 
 
-def _folder(path, number):
+def _folder(path: str, number: int) -> str:
     return os.path.join(path, f"{PREFIX}.{number}")
 
 
-def _status(folder):
+def _status(folder: str) -> TrainStatus:
     path = os.path.join(folder, STATUS)
     try:
         with open(path, "rb") as stream:
@@ -156,7 +156,7 @@ def _status(folder):
                                 f"checkpoint before") from None
 
 
-def _local(files):
+def _local(files: Any) -> LocalFS:
     if files is None or isinstance(files, LocalFS):
         return files or LocalFS()
     raise NotBuilt(f"checkpoints are kept in folders: expected fs=LocalFS(), got {type(files).__name__}; give a path "

@@ -40,7 +40,7 @@ def options_of(chosen: Any) -> Options:
     return made
 
 
-def _travelling(chosen):
+def _travelling(chosen: Any) -> Options:
     if isinstance(chosen, strategy.DistributedStrategy):
         fuses = chosen.fuse_all_reduce_ops
         return Options(fuse_mb=chosen.fuse_grad_size_in_MB if fuses else 0,
@@ -55,7 +55,7 @@ def _travelling(chosen):
     return Options()
 
 
-def _is_mean(told, kinds):
+def _is_mean(told: Any, kinds: Sequence[Any]) -> bool:
     """Whether gradients are averaged, the first of the kinds, or added up, the second."""
     if told not in kinds:
         raise NotBuilt(f"DistributedStrategy: gradients scaled by {told!r} is not built; expected one of {list(kinds)}")
@@ -81,7 +81,7 @@ def schedule_of(chosen: Any) -> Schedule | None:
     return None
 
 
-def _schedule_of_1x(chosen):
+def _schedule_of_1x(chosen: Any) -> Schedule | None:
     if chosen.collective_mode not in (None, *COLLECTIVE_MODES):
         raise UsageError(f"DistributedStrategy.collective_mode: expected {' or '.join(COLLECTIVE_MODES)}, got "
                          f"{chosen.collective_mode!r}")
@@ -138,5 +138,5 @@ class CollectiveJob:
         return save_model(ScopeValues(program), dirname, feeded_var_names, target_vars)
 
 
-def _say(call):
+def _say(call: str) -> None:
     notices.once(f"collective {call}", f"fleet.{call}: a collective job has no servers, so there is nothing to do")

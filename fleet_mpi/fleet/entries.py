@@ -13,7 +13,7 @@ class ProbabilityEntry:
             raise UsageError(f"ProbabilityEntry: expected a probability above 0, at most 1, got {probability!r}")
         self.probability = probability
 
-    def _to_attr(self):
+    def _to_attr(self) -> str:
         return f"probability_entry:{self.probability}"
 
 
@@ -25,7 +25,7 @@ class ShowClickEntry:
             raise UsageError(f"ShowClickEntry: expected two names of variables, got {show_name!r} and {click_name!r}")
         self.show_name, self.click_name = show_name, click_name
 
-    def _to_attr(self):
+    def _to_attr(self) -> str:
         return f"show_click_entry:{self.show_name}:{self.click_name}"
 
 
@@ -37,5 +37,5 @@ class CountFilterEntry:
             raise UsageError(f"CountFilterEntry: expected a whole number from 0 up, got {count_filter!r}")
         self.count_filter = count_filter
 
-    def _to_attr(self):
+    def _to_attr(self) -> str:
         return f"count_filter_entry:{self.count_filter}"

@@ -18,7 +18,8 @@ from fleet_mpi.connections import equal, members
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import collective_checkpoints
 from fleet_mpi.fleet.optimizer import DistributedOptimizer, TranspilerOptimizer
-from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker, RoleMaker
+from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker
+from fleet_mpi.fleet.roles import RoleMaker
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.ranks import cluster
 
@@ -69,7 +70,7 @@ class Fleet:
         """Take a role; without a role maker the one for MPI. Must come before anything else."""
         self._take_role(role_maker if role_maker is not None else MPISymetricRoleMaker())
 
-    def _take_role(self, role_maker):
+    def _take_role(self, role_maker: RoleMaker) -> None:
         if not isinstance(role_maker, RoleMaker):
             raise UsageError(f"fleet.init: expected a role maker, got {type(role_maker).__name__}")
         role_maker.generate_role()
@@ -177,7 +178,7 @@ class Fleet:
         if not self.is_alone():
             self._needed_job("stop_worker").stop_worker()
 
-    def _needed_job(self, call):
+    def _needed_job(self, call: str) -> Job | CollectiveJob:
         self._need_role()
         if self._job is None:
             raise UsageError(f"{call}: call minimize of fleet.distributed_optimizer(...) first")
@@ -208,14 +209,14 @@ class Fleet:
         return save_inference_model(dirname, feeded_var_names, target_vars, executor,
                                     main_program or self._origin_program or self._program())
 
-    def _origin_of(self, program):
+    def _origin_of(self, program: Program | None) -> Any:
         """The untranspiled program: the one given may be the worker's."""
         return self._origin_program if program is None or program is self.main_program else program
 
-    def _program(self):
+    def _program(self) -> Program:
         return self.main_program or default_main_program()
 
-    def _final_strategy(self):
+    def _final_strategy(self) -> Any:
         return self._strategy if self._optimizer is None else self._optimizer._strategy
 
 
@@ -242,7 +243,7 @@ class CollectiveFleet(Fleet):
         return self._optimizer
 
     @property
-    def _transpiled_program(self):
+    def _transpiled_program(self) -> Program | None:
         """What workers train; here the main program itself."""
         return self.main_program
 
@@ -268,7 +269,7 @@ class CollectiveFleet(Fleet):
         """Nothing: workers end by themselves."""
         self._nothing_to_do("stop_worker")
 
-    def _nothing_to_do(self, call):
+    def _nothing_to_do(self, call: str) -> None:
         self._need_role()
         notices.once(f"collective {call}", f"fleet.{call}: a collective job has no servers, so there is nothing to do")
 
@@ -287,7 +288,7 @@ class CollectiveFleet(Fleet):
         program = self._origin_of(main_program) or self._program()
         return collective_checkpoints.load(self.role, path, program, fs, ignore_empty, self._running(main_program))
 
-    def _running(self, program):
+    def _running(self, program: Program | None) -> Program:
         """What workers run where this program is meant."""
         return self._program() if program is None or program is self._origin_program else program
 
@@ -307,7 +308,7 @@ class CollectiveFleet(Fleet):
             train_status.epoch_no = found.epoch_no
         return found
 
-    def _get_last_checkpoint_no(self, root_path, fs=None):
+    def _get_last_checkpoint_no(self, root_path: str, fs: Any = None) -> int:
         """The number of the newest checkpoint of a folder, -1 where there is none."""
         return collective_checkpoints.newest(root_path)
 
@@ -332,7 +333,7 @@ def file_shard(files: Sequence[str], index: int, count: int) -> list[str]:
     return files[start:start + base + (index < more)]
 
 
-def _joined(labels, to_string):
+def _joined(labels: list[str], to_string: bool) -> list[str] | str:
     return ",".join(labels) if to_string else labels
 
 

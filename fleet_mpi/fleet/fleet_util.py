@@ -23,7 +23,7 @@ from fleet_mpi.program.engine.scope import global_scope
 from fleet_mpi.runtime import sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from fleet_mpi.program.engine.scope import Scope
@@ -64,7 +64,7 @@ class FleetUtil:
         """Log a text on worker 0, as an error."""
         self._say(notices.log().error, s)
 
-    def _say(self, log, text):
+    def _say(self, log: Callable[..., None], text: object) -> None:
         if self._fleet.is_first_worker():
             log("%s", text)
 
@@ -114,10 +114,10 @@ class FleetUtil:
         self.rank0_print(f"{print_prefix} global {' '.join(words)}")
         return found
 
-    def _sum(self, name, scope):
+    def _sum(self, name: Any, scope: Scope | None) -> np.ndarray:
         return np.asarray(self._util.all_reduce(self._tensor(name, scope).numpy(), "sum"))
 
-    def _tensor(self, name, scope):
+    def _tensor(self, name: Any, scope: Scope | None) -> Any:
         holder = (scope or global_scope()).find_var(getattr(name, "name", name))
         if holder is None:
             raise UsageError(f"FleetUtil: the scope has no variable {name!r}; run the program first, and give the "
@@ -171,7 +171,7 @@ class FleetUtil:
 class _Summed:
     """A ``util`` for arrays that are sums over the workers already."""
 
-    def all_reduce(self, input, mode="sum"):
+    def all_reduce(self, input: np.ndarray, mode: str = "sum") -> np.ndarray:
         """The array itself."""
         return input
 

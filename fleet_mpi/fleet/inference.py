@@ -53,7 +53,7 @@ class DistributedInfer:
         replace_lookups(program, tables)
         return program
 
-    def _start(self, exe, loss, role_maker, dirname):
+    def _start(self, exe: Executor, loss: Variable, role_maker: RoleMaker | None, dirname: str | None) -> None:
         if paddle_fleet._role_maker is None:
             paddle_fleet.init(role_maker)
         if paddle_fleet.is_alone():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fleet_mpi import notices
+from fleet_mpi import arrays, notices
 from fleet_mpi.checkpoint.loading import load_all
 from fleet_mpi.checkpoint.saving import author_here, save_all, save_model
 from fleet_mpi.checkpoint.sources import Source
@@ -44,7 +44,7 @@ def config_of(chosen: Any) -> tuple[DistributeTranspilerConfig, Any]:
     return chosen if isinstance(chosen, DistributeTranspilerConfig) else DistributeTranspilerConfig(), None
 
 
-def _from_switches(chosen):
+def _from_switches(chosen: Any) -> tuple[DistributeTranspilerConfig, dict[str, Any]]:
     """``a_sync`` and ``k_steps`` of 2.x: synchronous, asynchronous, or geo."""
     config, told = DistributeTranspilerConfig(), chosen.a_sync_configs
     steps = told["k_steps"]
@@ -101,18 +101,20 @@ class Job:
             self.role.barrier_worker()
             session.pull()
 
-    def _spread_first_values(self, session):
+    def _spread_first_values(self, session: Any) -> None:
         """Let servers and workers have what worker 0 has: parameters there, all else that persists here."""
         scope, state = global_scope(), ServerState(session.client)
         kept = state.inventory.by_program_name(self.distribution.counters())
         if self.role.is_first_worker() and session.has_started:
             for variable in self.distribution.placement.variables:
-                state.store(param(variable.name), scope.array(variable.name))
+                state.store(param(variable.name), arrays.to_host(scope.array(variable.name)))
         for name in sorted(choose(self.origin, None, is_persistable)):
             if name not in kept:
-                value = self.role._all_gather(scope.array(name) if self.role.is_first_worker() else None)[0]
-                if value is not None and scope.array(name) is not None:
-                    scope.array(name)[...] = value
+                mine = scope.array(name)
+                is_sent = self.role.is_first_worker() and mine is not None
+                value = self.role._all_gather(arrays.to_host(mine) if is_sent else None)[0]
+                if value is not None and mine is not None:
+                    mine[...] = arrays.to_module(value, arrays.module_of(mine))  # it may lie on a device
 
     def stop_worker(self) -> None:
         """Flush and say goodbye."""
@@ -132,7 +134,7 @@ class Job:
         """Save what leads from the fed variables to the targets."""
         return save_model(self._values("save_inference_model", program), dirname, feeded_var_names, target_vars)
 
-    def _values(self, what, program):
+    def _values(self, what: str, program: Program) -> ServerValues:
         """The values of a program's variables, on the servers and here."""
         self._require(what, self.role.is_worker())
         return ServerValues(ServerState(connected(what).client), self.distribution, program)
@@ -155,7 +157,7 @@ class Job:
         Executor().run(self.main)
         notices.log().info("server %d: all workers have left", self.role.server_index())
 
-    def _require(self, call, is_mine):
+    def _require(self, call: str, is_mine: bool) -> None:
         if not is_mine:
             raise UsageError(f"{call}: this process is a {'worker' if self.role.is_worker() else 'server'}; ask "
                              f"fleet.is_worker() or fleet.is_server() first")

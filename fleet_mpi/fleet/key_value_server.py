@@ -52,12 +52,12 @@ class KVHandler(http.server.BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: requests are no events."""
 
-    def _asked(self):
+    def _asked(self) -> tuple[str, str]:
         """(scope, key) of ``/scope/key``; a longer path ends with its key."""
         scope, _, key = self.path.strip("/").rpartition("/")
         return scope, key
 
-    def _answer(self, code, body=b""):
+    def _answer(self, code: int, body: bytes = b"") -> None:
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -78,27 +78,27 @@ def acc(correct: ArrayLike | str, total: ArrayLike | str, scope: Scope | None = 
     return _mean(correct, total, scope, util)
 
 
-def _buckets(counts):
+def _buckets(counts: np.ndarray) -> np.ndarray:
     """The first row, from the highest prediction down."""
     return np.atleast_2d(counts)[0].astype(np.float64)[::-1]
 
 
-def _mean(errors, count, scope, util):
+def _mean(errors: Any, count: Any, scope: Scope | None, util: Any) -> float:
     samples = _first(count, scope, util)
     if samples == 0:
         raise UsageError("fleet.metrics: no sample was counted, so there is no mean")
     return _first(errors, scope, util) / samples
 
 
-def _first(given, scope, util):
+def _first(given: Any, scope: Scope | None, util: Any) -> float:
     return float(_combined(given, scope, util, "sum").reshape(-1)[0])
 
 
-def _combined(given, scope, util, mode):
+def _combined(given: Any, scope: Scope | None, util: Any, mode: str) -> np.ndarray:
     return np.asarray((util or paddle_fleet.util).all_reduce(_value(given, scope), mode))
 
 
-def _value(given, scope):
+def _value(given: Any, scope: Scope | None) -> np.ndarray:
     """The array meant: itself, or the value of a variable in the scope."""
     if isinstance(given, (Variable, str)):
         name = given if isinstance(given, str) else given.name

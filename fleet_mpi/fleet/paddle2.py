@@ -108,12 +108,12 @@ class Fleet2(Fleet):
         """Load what ``save_persistables`` wrote."""
         load_persistables(None, path, self._program())
 
-    def _get_applied_meta_list(self):
+    def _get_applied_meta_list(self) -> list[str]:
         """The names of the original's classes for the switches that ``minimize`` applied."""
         chosen = self._final_strategy()
         return [name for switch, name in META_OPTIMIZERS.items() if getattr(chosen, switch, False)]
 
-    def _get_applied_graph_list(self):
+    def _get_applied_graph_list(self) -> list[str]:
         """The name of the original's class for programs of equal workers, where this is one."""
         return ["GraphExecutionOptimizer"] if self._job is not None and not self.server_num() else []
 
@@ -151,7 +151,7 @@ class Fleet2(Fleet):
         """Refuse: there are no eager gradients here."""
         refuse_eager(self._trained("clear_grad"), "clear_grad")
 
-    def _trained(self, method):
+    def _trained(self, method: str) -> Any:
         if self._optimizer is None:
             raise UsageError(f"fleet.{method}: call fleet.distributed_optimizer(optimizer, strategy) first")
         return self._optimizer

@@ -6,11 +6,17 @@ workers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fleet_mpi import settings
 from fleet_mpi.fleet.paddle2 import paddle_fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
 from fleet_mpi.program.engine.places import own_device
 from fleet_mpi.ranks import cluster
+
+if TYPE_CHECKING:
+    from fleet_mpi.fleet.roles import RoleMaker
+    from fleet_mpi.ranks.cluster import Cluster
 
 
 class ParallelEnv:
@@ -68,7 +74,7 @@ def barrier() -> None:
     paddle_fleet.barrier_worker()
 
 
-def _role():
+def _role() -> RoleMaker | _Joined:
     """The fleet's, or what a collective job would give this process; only joins where the fleet has."""
     if paddle_fleet._role_maker is not None:
         return paddle_fleet._role_maker
@@ -79,14 +85,14 @@ def _role():
 class _Joined:
     """What another fleet, or a transpiler, has made of this process."""
 
-    def __init__(self, job):
+    def __init__(self, job: Cluster) -> None:
         self._job = job
 
-    def worker_index(self):
+    def worker_index(self) -> int:
         return self._job.index
 
-    def worker_num(self):
+    def worker_num(self) -> int:
         return len(self._job.workers)
 
-    def get_trainer_endpoints(self):
+    def get_trainer_endpoints(self) -> list[str]:
         return [member.endpoint for member in self._job.workers]

@@ -124,7 +124,7 @@ class Preemption:
             ending.agree(EXIT_CODE)
             sys.exit(EXIT_CODE)
 
-    def _new_agreement(self):
+    def _new_agreement(self) -> Agreement:
         if self._job.size == 1:
             return Agreement(None)
         session = sessions.session_of(global_scope())
@@ -133,17 +133,17 @@ class Preemption:
         cluster.at_exit(made.close)
         return made
 
-    def _save(self, steps):
+    def _save(self, steps: dict[int, int]) -> None:
         counts = [steps.get(worker) for worker in range(len(self._job.workers))]
 
-        def write(path):
+        def write(path: str) -> None:
             self.save(path)
             with replacing(os.path.join(path, _STEPS)) as stream:
                 stream.write(json.dumps(counts).encode())
         made = versions.save(self.folder, steps[0], write)
         notices.log().info("asked to stop: saved %s", made.path)
 
-    def _own_steps(self, path):
+    def _own_steps(self, path: str) -> int:
         """What this worker had done; another number of workers goes on where worker 0 was."""
         try:
             with open(os.path.join(path, _STEPS), "rb") as stream:

@@ -36,7 +36,8 @@ class PSLibFleet(Fleet):
         """The optimizer with pslib's dictionary of table settings, which mean nothing to one process."""
         return super().distributed_optimizer(optimizer, dict(strategy or {}))
 
-    def _set_client_communication_config(self, request_timeout_ms, connect_timeout_ms, max_retry):
+    def _set_client_communication_config(self, request_timeout_ms: int, connect_timeout_ms: int,
+                                         max_retry: int) -> None:
         """Time-outs of requests to servers: one process makes none."""
 
     def save_model(self, model_dir: str | None = None, **kwargs: Any) -> None:

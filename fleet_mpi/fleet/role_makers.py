@@ -8,39 +8,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet_mpi import settings
-from fleet_mpi.errors import EnvironmentProblem, UsageError
-from fleet_mpi.fleet.roles import Role, RoleMaker, roles_for
-from fleet_mpi.ranks import cluster
+from fleet_mpi.errors import UsageError
+from fleet_mpi.fleet.roles import RoleMaker
+from fleet_mpi.ranks import roles
+from fleet_mpi.ranks.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
 
-class _FromMPI(RoleMaker):
-    """Takes its role from its rank."""
+class _FromOutside(RoleMaker):
+    """Takes its role from its rank or its environment."""
 
-    def _take_rank(self, collective=False):
-        here = cluster.world()
-        settings.get("TRAINING_ROLE")  # refused if it is none, also where the rank decides
-        if not collective:
-            cluster.tell_if_alone()
-        roles = [(Role.WORKER, rank) for rank in range(here.size)] if collective else roles_for(
-            here.size, settings.get("FLEET_MPI_SERVERS"), settings.get("FLEET_MPI_SERVER_RATIO"))
-        role, index = roles[here.rank]
-        workers = sum(role == Role.WORKER for role, _ in roles)
-        RoleMaker.__init__(self, role, index, workers)
-        self._servers = len(roles) - workers
+    def _take(self, part: roles.Part) -> None:
+        RoleMaker.__init__(self, part.role, part.number, part.workers, part.worker_labels, part.server_labels)
+        self._servers = part.servers
 
 
-class MPISymetricRoleMaker(_FromMPI):
+class MPISymetricRoleMaker(_FromOutside):
     """Even ranks serve, odd ranks work; one process alone works, with the parameters in itself."""
 
     def __init__(self) -> None:
-        self._take_rank()
+        self._take(roles.by_rank())
 
-    def _all_gather(self, value, comm_world="all"):
+    def _all_gather(self, value: Any, comm_world: str = "all") -> list[Any]:
         return super()._all_gather(value, comm_world)
 
 
@@ -104,28 +96,12 @@ class UserDefinedCollectiveRoleMaker(RoleMaker):
         super().__init__(Role.WORKER, current_id, len(workers), workers)
 
 
-class PaddleCloudRoleMaker(_FromMPI):
+class PaddleCloudRoleMaker(_FromOutside):
     """Everything from PADDLE_* variables; without them from MPI, as MPISymetricRoleMaker, or all workers."""
 
     def __init__(self, is_collective: bool = False, **kwargs: Any) -> None:
         self._is_collective = is_collective
-        servers = [] if is_collective else _listed("PADDLE_PSERVERS_IP_PORT_LIST")
-        workers = _listed("PADDLE_TRAINER_ENDPOINTS")
-        if servers:
-            self._take_variables(workers, servers)
-        elif workers:
-            role = settings.get("PADDLE_TRAINING_ROLE") or "TRAINER"
-            if role != "TRAINER":
-                raise EnvironmentProblem(f"PADDLE_TRAINING_ROLE={role!r}: a job without servers has TRAINER only")
-            super().__init__(Role.WORKER, max(0, settings.get("PADDLE_TRAINER_ID")), len(workers), workers)
-        else:
-            self._take_rank(is_collective)
-
-    def _take_variables(self, workers, servers):
-        role = _required("TRAINING_ROLE")
-        count = settings.get("PADDLE_TRAINERS_NUM") or len(workers) or _required("PADDLE_TRAINERS_NUM")
-        index = _required("PADDLE_TRAINER_ID") if role == "TRAINER" else _own_index(servers)
-        super().__init__(Role.WORKER if role == "TRAINER" else Role.SERVER, index, count, workers, servers)
+        self._take(roles.by_variables(is_collective) or roles.by_rank(is_collective))
 
 
 class GeneralRoleMaker(PaddleCloudRoleMaker):
@@ -136,7 +112,7 @@ class GeneralRoleMaker(PaddleCloudRoleMaker):
         self.kwargs = kwargs
 
 
-def _labels(name, given):
+def _labels(name: str, given: Any) -> list[str]:
     if not isinstance(given, list) or not given or not all(isinstance(one, str) for one in given):
         raise UsageError(f"{name}: expected a list of 'host:port' texts, got {given!r}")
     if len(set(given)) != len(given):
@@ -144,31 +120,6 @@ def _labels(name, given):
     return given
 
 
-def _whole(name, value, least):
+def _whole(name: str, value: Any, least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise UsageError(f"{name}: expected a whole number of at least {least}, got {value!r}")
-
-
-def _required(name):
-    value = settings.get(name)
-    if value in ("", -1, 0) and not (name == "PADDLE_TRAINER_ID" and value == 0):
-        raise EnvironmentProblem(f"environment variable {name} is not set, but PADDLE_PSERVERS_IP_PORT_LIST is: "
-                                 f"start the job with mpirun, or set all PADDLE_* variables")
-    return value
-
-
-def _listed(name):
-    return [one.strip() for one in settings.get(name).split(",") if one.strip()]
-
-
-def _own_index(servers):
-    index = settings.get("PADDLE_PSERVER_ID")
-    if index >= len(servers):
-        raise EnvironmentProblem(f"PADDLE_PSERVER_ID={index}: there are {len(servers)} servers, numbered from 0: "
-                                 f"{servers}")
-    if index >= 0:
-        return index
-    own = f"{_required('POD_IP')}:{_required('PADDLE_PORT')}"
-    if own not in servers:
-        raise EnvironmentProblem(f"this server is {own} (POD_IP:PADDLE_PORT), which is not among {servers}")
-    return servers.index(own)

@@ -1,16 +1,15 @@
-"""Roles of a job's processes, and what every role maker can do once it knows its own.
+"""What every role maker can do once it knows its own role.
 
-Where a role comes from is ``role_makers``' business.
+Where a role comes from is ``role_makers``' business, and ``ranks.roles``'.
 """
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
-from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.ranks import cluster
+from fleet_mpi.ranks.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,49 +17,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import ArrayLike
-
-
-class Role(enum.IntEnum):
-    """What a process does."""
-
-    WORKER = 1
-    SERVER = 2
-    HETER_WORKER = 3
-    ALL = 4
-
-
-def roles_for(size: int, servers: int = 0, ratio: str = "") -> list[tuple[Role, int]]:
-    """(role, index) of every rank of a world, where MPI gives the roles.
-
-    Even ranks serve and odd ones work; a world of one is a worker that keeps its parameters itself. With
-    ``servers`` that many first ranks serve; with a ``ratio`` such as "1:3" each four ranks have one server,
-    their first; with "0:1" none serves.
-    """
-    if size == 1:
-        return [(Role.WORKER, 0)]
-    if servers and ratio:
-        raise EnvironmentProblem("FLEET_MPI_SERVERS and FLEET_MPI_SERVER_RATIO are both set: give one of them")
-    if not 0 <= servers < size:
-        raise EnvironmentProblem(f"FLEET_MPI_SERVERS={servers}: expected 1 to {size - 1} of {size} ranks to serve, so "
-                                 f"that at least one works")
-    serving, working = (servers, size) if servers else _ratio(ratio or "1:1")
-    roles, counts = [], {Role.SERVER: 0, Role.WORKER: 0}
-    for rank in range(size):
-        role = Role.SERVER if rank % (serving + working) < serving else Role.WORKER
-        roles.append((role, counts[role]))
-        counts[role] += 1
-    if not counts[Role.WORKER]:
-        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={ratio!r}: with {size} ranks none is left to work; start "
-                                 f"more")
-    return roles
-
-
-def _ratio(text):
-    servers, _, workers = text.partition(":")
-    if not (servers.strip().isdecimal() and workers.strip().isdecimal() and int(workers)):
-        raise EnvironmentProblem(f"FLEET_MPI_SERVER_RATIO={text!r}: expected servers:workers, such as 1:3, or 0:1 for "
-                                 f"no servers")
-    return int(servers), int(workers)
 
 
 class RoleMaker:
@@ -74,7 +30,7 @@ class RoleMaker:
         self._servers = len(server_endpoints)
         self._worker_endpoints = list(worker_endpoints)
         self._server_endpoints = list(server_endpoints)
-        self._cluster: cluster.Cluster | None = None
+        self._cluster: Any = None   # a Cluster from generate_role on
 
     def generate_role(self) -> None:
         """Collective: join the job; every rank comes here once. May be called any number of times."""
@@ -125,7 +81,7 @@ class RoleMaker:
         """The servers' labels."""
         return self._labels(self._server_endpoints, "servers")
 
-    def _labels(self, given, group):
+    def _labels(self, given: Sequence[str], group: str) -> list[str]:
         """The labels given, else those that the ranks told each other."""
         return list(given) or [member.endpoint for member in getattr(self._cluster, group, ())
                                if self._cluster.size > 1]
@@ -152,35 +108,35 @@ class RoleMaker:
         """Collective: wait for all processes."""
         self._barrier("all")
 
-    def _all_reduce(self, input, mode="sum", comm_world="worker"):
+    def _all_reduce(self, input: ArrayLike, mode: str = "sum", comm_world: str = "worker") -> np.ndarray:
         return self._together().all_reduce(input, mode, comm_world)
 
-    def _all_gather(self, value, comm_world="worker"):
+    def _all_gather(self, value: Any, comm_world: str = "worker") -> list[Any]:
         return self._together().all_gather(value, comm_world)
 
-    def _barrier(self, comm_world="worker"):
+    def _barrier(self, comm_world: str = "worker") -> None:
         if self._has_part("a barrier", comm_world):
             self._together().barrier(comm_world)
 
-    def _barrier_server(self):
+    def _barrier_server(self) -> None:
         if self.is_server():
             self._barrier("server")
 
-    def _worker_gather(self, value):
+    def _worker_gather(self, value: Any) -> list[Any] | None:
         return self._all_gather(value, "worker") if self.is_worker() else None
 
-    def _together(self):
+    def _together(self) -> cluster.Cluster:
         self.generate_role()
         return self._cluster
 
-    def _has_part(self, what, group):
+    def _has_part(self, what: str, group: str) -> bool:
         """Whether this process belongs to the group; said once where it does not, as the original says it."""
         if group == "all" or self._together().size == 1 or group == self._cluster.role:
             return True
         notices.once((what, group), f"{what} among the {group}s means nothing to {self._cluster.me}")
         return False
 
-    def _finalize(self):
+    def _finalize(self) -> None:
         """Nothing: MPI ends with the process, after all messages."""
 
     _is_worker, _is_server, _is_first_worker = is_worker, is_server, is_first_worker
@@ -189,28 +145,28 @@ class RoleMaker:
     _generate_role, _barrier_worker, _barrier_all = generate_role, barrier_worker, barrier_all
     _role_id = role_id
 
-    def _node_num(self):
+    def _node_num(self) -> int:
         """How many machines the job's processes are on."""
         job = self._together()
         return len({member.host for member in (*job.workers, *job.servers)})
 
-    def _heter_worker_num(self):
+    def _heter_worker_num(self) -> int:
         """None: all workers are alike."""
         return 0
 
-    def _is_heter_worker(self):
+    def _is_heter_worker(self) -> bool:
         """Never: all workers are alike."""
         return False
 
-    def _is_non_distributed(self):
+    def _is_non_distributed(self) -> bool:
         """Whether this process is the whole job."""
         return self._together().size == 1
 
-    def _get_rank(self):
+    def _get_rank(self) -> int:
         """The rank of this process in MPI's world."""
         return cluster.world().rank
 
-    def _get_size(self):
+    def _get_size(self) -> int:
         """How many processes the job has."""
         return cluster.world().size
 
@@ -220,6 +176,6 @@ class RoleMaker:
         return labels[self._index] if self._index < len(labels) else ""
 
     @property
-    def _node_type_comm(self):
+    def _node_type_comm(self) -> Any:
         """The communicator of the processes with this role; None where there is only one."""
         return self._together().role_comm

@@ -21,6 +21,7 @@ from fleet_mpi.program.graph.drawing import graph_lines
 from fleet_mpi.program.graph.program import Program
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from fleet_mpi.program.graph.block import Block
@@ -91,7 +92,7 @@ def check_saved_vars_try_dump(dump_dir: str, dump_prog_fn: str, is_text_dump_pro
     return results
 
 
-def _samples(config, batch_size):
+def _samples(config: Any, batch_size: int) -> Iterator[tuple[str, np.ndarray]]:
     files = getattr(config, "feeded_vars_filelist", None) or [None] * len(config.feeded_vars_names)
     rng = np.random.default_rng(0)
     for name, dims, kind, path in zip(config.feeded_vars_names, config.feeded_vars_dims, config.feeded_vars_types,
@@ -133,7 +134,7 @@ def graphviz(block: Block, output_dir: str = "", filename: str = "debug") -> str
     return draw_from_program(block.program, output_dir, filename)
 
 
-def _kind(var):
+def _kind(var: Any) -> tuple[tuple[int, ...], str] | None:
     return None if var is None else (tuple(var.shape), str(var.dtype))
 
 

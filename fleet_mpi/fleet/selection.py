@@ -14,6 +14,7 @@ from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.program.optimizers.plain import SGD, Adam, Momentum
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from fleet_mpi.program.optimizers.base import Optimizer
@@ -53,7 +54,7 @@ def go_together(one: str, other: str) -> bool:
     return other in _GOES_WITH.get(one, ()) or one in _GOES_WITH.get(other, ())
 
 
-def _longest(able):
+def _longest(able: Sequence[str]) -> tuple[str, ...]:
     for length in range(len(able), 0, -1):
         for some in itertools.combinations(able, length):
             if all(go_together(*pair) for pair in itertools.combinations(some, 2)):
@@ -61,7 +62,7 @@ def _longest(able):
     return ()
 
 
-def _lack(name, chosen, optimizer, workers, has_servers):
+def _lack(name: str, chosen: Any, optimizer: Optimizer, workers: int, has_servers: bool) -> str | None:
     """What a switch needs and does not have, as the end of a sentence; None: it may apply."""
     if name in BETWEEN_WORKERS and has_servers:
         return "it is for training without servers"
@@ -75,7 +76,7 @@ def _lack(name, chosen, optimizer, workers, has_servers):
     return None
 
 
-def _say(text, workers):
+def _say(text: str, workers: int) -> None:
     """One worker has nobody to send things to: that is no reason to worry."""
     if workers == 1:
         notices.log().info(text)

@@ -100,7 +100,7 @@ class DistributedStrategy:
         known = CONFIGS["trainer_desc_configs"]
         self.trainer_desc_configs = {key: value for key, value in opt_info.items() if key in known}
 
-    def _merge(self, name, given):
+    def _merge(self, name: str, given: Any) -> None:
         if not isinstance(given, dict):
             raise UsageError(f"{name}: expected a dictionary, got {type(given).__name__}")
         known = CONFIGS[name]
@@ -131,7 +131,7 @@ class DistributedStrategy:
         return "DistributedStrategy(\n" + "\n".join(lines or ["    (all defaults)"]) + "\n)"
 
 
-def _checked(name, value, default):
+def _checked(name: str, value: Any, default: Any) -> Any:
     """The value, if it is of the default's type (an int may stand for a float)."""
     if default is None:
         return value

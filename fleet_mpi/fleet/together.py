@@ -26,14 +26,16 @@ class Util:
 
     def __init__(self, fleet: Fleet | None = None) -> None:
         self._fleet = fleet
-        self._role_maker = self._strategy = self._file_system = None
+        self._role_maker: Any = None
+        self._strategy: Any = None
+        self._file_system: Any = None
 
     @property
     def role(self) -> RoleMaker:
         """The role maker to work with."""
         if self._role_maker is None and self._fleet is None:
             raise UsageError("UtilBase: call _set_role_maker(role) first, or take fleet.util after fleet.init()")
-        return self._role_maker or self._fleet.role
+        return self._role_maker or self._fleet.role  # type: ignore[union-attr]  # one of them there is
 
     def all_reduce(self, input: ArrayLike, mode: str = "sum", comm_world: str = "worker") -> np.ndarray:
         """Collective: the arrays of the workers (or "server", "all") combined, in the shape of the input."""
@@ -56,13 +58,13 @@ class Util:
         if self.role.is_worker() and self.role.worker_index() == rank_id:
             notices.log().info("%s", message)
 
-    def _set_role_maker(self, role_maker):
+    def _set_role_maker(self, role_maker: RoleMaker | None) -> None:
         self._role_maker = role_maker
 
-    def _set_strategy(self, strategy):
+    def _set_strategy(self, strategy: Any) -> None:
         self._strategy = strategy
 
-    def _set_file_system(self, fs_client):
+    def _set_file_system(self, fs_client: Any) -> None:
         self._file_system = fs_client
 
     _load_program = staticmethod(saved_programs.load_program)
@@ -76,7 +78,7 @@ class Util:
 class UtilFactory:
     """Makes a Util from the dictionary of a job's parts."""
 
-    def _create_util(self, context=None):
+    def _create_util(self, context: Any = None) -> Util:
         made = Util()
         if context:
             made._set_role_maker(context.get("role_maker"))
@@ -84,7 +86,7 @@ class UtilFactory:
         return made
 
 
-def _domain(name):
+def _domain(name: str) -> str:
     if name not in ("worker", "server", "all"):
         raise UsageError(f"comm_world: expected worker, server or all, got {name!r}")
     return name

@@ -44,11 +44,11 @@ class DistributedStrategy:
             "server_runtime": ServerRuntimeConfig(), "execute": ExecutionStrategy(), "build": BuildStrategy()}
         self._mark()
 
-    def _mark(self):
+    def _mark(self) -> None:
         for group, option, value in self.marks:
             setattr(self._groups[group], option, value)
 
-    def _take(self, group, given):
+    def _take(self, group: str, given: Any) -> None:
         held = self._groups[group]
         if isinstance(given, dict):
             for option, value in given.items():

@@ -1,6 +1,6 @@
 """What scripts may set or call and nothing follows from: one table, by owner.
 
-Such names are taken (and checked where they have a type) so that scripts run unchanged; the README lists them.
+Such names are taken (and checked where they have a type) so that scripts run unchanged; docs/reference lists them.
 What would change results but is not built is refused instead, and is not here.
 """
 

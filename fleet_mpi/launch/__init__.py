@@ -35,6 +35,7 @@ Other commands:
 
     plan_command        ``python -m fleet_mpi plan``: which server would keep what
     names_command       ``python -m fleet_mpi names``: whether ``import paddle`` finds this package
+    export_command      ``python -m fleet_mpi export``: saved models as safetensors, ONNX, npz
     gpu_check/          ``python -m fleet_mpi gpu-check``: whether a GPU computes rightly, and how fast
     doctor              ``python -m fleet_mpi doctor``: whether a job can run here
     doctor_probe        the process that looks around for it and starts MPI

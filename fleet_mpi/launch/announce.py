@@ -16,7 +16,7 @@ from fleet_mpi.launch import flags, rank_roles
 from fleet_mpi.launch.job import COLLECTIVE, PS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from fleet_mpi.launch.job import Allocation, Job
 
@@ -85,7 +85,7 @@ def idle(job: Job) -> list[str]:
             if flag.names[0] in job.given and getattr(job.told, flag.name) not in ("", None, -1)]
 
 
-def _mode(job, around):
+def _mode(job: Job, around: Allocation) -> Iterator[tuple[int, str]]:
     """(level, text) of how the kind of job was found, and of what will not be as it was asked for."""
     if job.kind == PS:
         asked = [name for name in job.given if name in ("--server_num", "--servers", "--worker_num", "--workers")]
@@ -97,7 +97,7 @@ def _mode(job, around):
         yield logging.WARNING, f"Not found distinct arguments and {cuda}. Default use collective mode"
 
 
-def _first_processes(job, added):
+def _first_processes(job: Job, added: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """(text, variables) of the first process of each role."""
     for role, count, rank in (("server", job.servers, 0), ("worker", len(job.worker_labels), job.servers)):
         if count:
@@ -107,11 +107,11 @@ def _first_processes(job, added):
             yield f"{who} {count} processes. {FIRST_OF_ALL}", {name: known[name] for name in names}
 
 
-def _end(value):
+def _end(value: str) -> str:
     return value if len(value) < VALUES_WIDTH else "... " + value[-(VALUES_WIDTH - 4):]
 
 
-def _level(text):
+def _level(text: str | int | None) -> int:
     """The number of a level, given by name or as one."""
     if text is None or str(text).isdecimal():
         return int(text or logging.INFO)

@@ -44,7 +44,7 @@ class Boxes:
         rest, self._open = self._open, b""
         return rest
 
-    def _next(self, data):
+    def _next(self, data: bytes) -> tuple[bytes, bytes]:
         """(what to show, what is left) of data that is not empty."""
         if not self._in_a_line:
             length = self._box(data)
@@ -59,7 +59,7 @@ class Boxes:
         return line + end, left
 
     @staticmethod
-    def _box(data):
+    def _box(data: bytes) -> int | None:
         """How much of data, from its start, is mpirun's own; None: more must come before that is known."""
         line = _LINE.match(data)
         if line:

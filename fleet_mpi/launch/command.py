@@ -16,7 +16,7 @@ from fleet_mpi.launch import mpirun, notes, rank_output, rank_roles, watched
 from fleet_mpi.launch.job import MPI
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fleet_mpi.launch.job import Allocation, Job
     from fleet_mpi.launch.mpirun import Launcher
@@ -30,8 +30,8 @@ HANDED_ON = ("FLEET_MPI_", "PADDLE_", "FLAGS_", "TRAINING_ROLE", "PYTHON", "NUMB
 class Command(NamedTuple):
     """A command line, and the variables it needs beside those that the launcher was started with."""
 
-    words: tuple
-    added: dict
+    words: tuple[str, ...]
+    added: dict[str, str]
 
     def text(self) -> str:
         """For a shell."""
@@ -69,7 +69,7 @@ def told(job: Job) -> dict[str, str]:
     return variables
 
 
-def _output(job, folder):
+def _output(job: Job, folder: str) -> dict[str, str]:
     """The variables that tell ranks where notes and logs go."""
     variables = {notes.FOLDER: folder} if folder else {}
     if job.log_dir:
@@ -84,11 +84,11 @@ def runs(hosts: Iterable[str]) -> list[tuple[str, int]]:
     return [(host, len(list(ranks))) for host, ranks in groupby(hosts)]
 
 
-def _counted(places):
+def _counted(places: Iterable[tuple[str, int]]) -> str:
     return ",".join(f"{host}:{count}" for host, count in places)
 
 
-def _open_mpi(job, found, around, program, names):
+def _open_mpi(job: Job, found: Launcher, around: Allocation, program: Sequence[str], names: Sequence[str]) -> list[str]:
     """``-np N --host a:2,b:2 program``; with hosts that take turns, a part for each turn."""
     words = []
     if job.told.rsh:
@@ -103,7 +103,7 @@ def _open_mpi(job, found, around, program, names):
     return [*words, *parts[0], *(word for part in parts[1:] for word in (":", *part))]
 
 
-def _mpich(job, found, around, program, names):
+def _mpich(job: Job, found: Launcher, around: Allocation, program: Sequence[str], names: Sequence[str]) -> list[str]:
     """``-hosts a:2,b:2 -np N program``; hosts that take turns are a map of ranks, or before version 5 come again in the
     list.
 
@@ -118,7 +118,7 @@ def _mpich(job, found, around, program, names):
     return [*words, "-np", str(job.ranks), *program]
 
 
-def _slurm(job, found, around, program, names):
+def _slurm(job: Job, found: Launcher, around: Allocation, program: Sequence[str], names: Sequence[str]) -> list[str]:
     """``srun -n N program``: with hosts, a name for every rank; only so does srun keep their order."""
     words = [f"--mpi={found.plugin}"] if found.plugin else []
     words += ["--kill-on-bad-exit=1", "--export=ALL", "-n", str(job.ranks)]

@@ -25,7 +25,10 @@ from fleet_mpi.launch.doctor_probe import MPI_ONLY, WITHOUT_MPI
 from fleet_mpi.ranks import arriving, ending
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from fleet_mpi.launch.doctor_facts import Facts
+    from fleet_mpi.launch.doctor_launcher import Launcher
 
 ABOUT = """Looks at MPI, cores, memory, GPUs, folders and Slurm, and says what to do about what is wrong.
 Alone, or under the launcher of the job to come: mpirun -np N python -m fleet_mpi doctor"""
@@ -50,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
     return code
 
 
-def _parser():
+def _parser() -> CommandLine:
     parser = CommandLine("python -m fleet_mpi doctor", description=ABOUT,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
@@ -59,18 +62,18 @@ def _parser():
     return parser
 
 
-def _probe(*words):
+def _probe(*words: str) -> list[str]:
     return [sys.executable, "-m", "fleet_mpi.launch.doctor_probe", *words]
 
 
-def _environment(started_by, deadline_s):
+def _environment(started_by: Launcher, deadline_s: float) -> dict[str, str]:
     added = {"FLAGS_rpc_deadline": str(round(deadline_s * 1000))}
     if started_by.is_deaf and "OMPI_MCA_btl" not in os.environ:
         added["OMPI_MCA_btl"] = "self"  # singletons of Open MPI would each leave a segment in /dev/shm
     return {**os.environ, **added}
 
 
-def _alone(deadline_s):
+def _alone(deadline_s: float) -> Case:
     """The case of a process without a launcher: what it sees, and how two ranks fare."""
     environ = _environment(launcher(os.environ), deadline_s)
     with listening(_probe(WITHOUT_MPI), environ, deadline_s) as heard:
@@ -81,9 +84,9 @@ def _alone(deadline_s):
     return Case([{**heard.facts, **kept}], launcher(os.environ), heard, pair)
 
 
-def _two_ranks(facts, environ, deadline_s):
+def _two_ranks(facts: Facts, environ: Mapping[str, str], deadline_s: float) -> Heard:
     """What two ranks say that are started as fleetrun starts them."""
-    path, family = facts.get("mpirun"), facts.get("mpirun_family")
+    path, family = facts.get("mpirun"), facts.get("mpirun_family", "")
     if not path:
         return Heard({})
     command = [path, *mpirun.options(family, 2, running.cores()), "-np", "2", *_probe(MPI_ONLY)]
@@ -102,14 +105,14 @@ def findings(case: Case) -> dict[str, Finding]:
     return {name: finding for name, finding in found.items() if finding is not None}
 
 
-def _report(case, as_json):
+def _report(case: Case, as_json: bool) -> int:
     found = findings(case)
     sys.stdout.write(_json(case, found) if as_json else _lines(case, found))
     sys.stdout.flush()
     return FAILED if any(finding.state == FAIL for finding in found.values()) else 0
 
 
-def _lines(case, found):
+def _lines(case: Case, found: Mapping[str, Finding]) -> str:
     width = max(map(len, found))
     lines = [f"fleet_mpi doctor: {_who(case)}"]
     for name, finding in found.items():
@@ -121,7 +124,7 @@ def _lines(case, found):
     return "\n".join(lines) + "\n"
 
 
-def _who(case):
+def _who(case: Case) -> str:
     if not case.launcher.name:
         return f"one process on {case.first.get('host', '?')}, without a launcher"
     hosts = sorted({facts.get("host", "?") for facts in case.ranks})
@@ -133,7 +136,7 @@ def _who(case):
     return f"{ranks} on {', '.join(hosts)}, started by {case.launcher.name}"
 
 
-def _json(case, found):
+def _json(case: Case, found: Mapping[str, Finding]) -> str:
     states = {finding.state for finding in found.values()}
     about = {"state": next(state for state in (FAIL, WARN, "ok") if state in states), "who": _who(case),
              "checks": [{"name": name, **finding._asdict()} for name, finding in found.items()], "ranks": case.ranks}

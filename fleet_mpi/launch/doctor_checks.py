@@ -33,7 +33,7 @@ class Case(NamedTuple):
     what this process's probe said, and what the probes of two ranks said that the doctor started (None: it did not).
     """
 
-    ranks: list
+    ranks: list[Facts]
     launcher: Launcher
     heard: Heard
     pair: Heard | None = None
@@ -140,10 +140,10 @@ def thread_level(case: Case) -> Finding | None:
 
 def meeting(case: Case) -> Finding | None:
     """Whether the ranks find each other: N ranks, not N singletons."""
-    return _two_ranks(case) if case.pair is not None else _all_ranks(case)
+    return _two_ranks(case, case.pair) if case.pair is not None else _all_ranks(case)
 
 
-def _all_ranks(case):
+def _all_ranks(case: Case) -> Finding:
     heard, count = case.heard, case.launcher.count
     size = case.first.get("size", 0)
     if heard.met is not None:
@@ -165,7 +165,7 @@ def _all_ranks(case):
     return Finding(FAIL, f"the ranks did not meet: {heard.apart}", _wrong_launcher(case))
 
 
-def _wrong_launcher(case):
+def _wrong_launcher(case: Case) -> str:
     own = f"the mpirun of this Python's environment ({case.first.get('prefix', '')}/bin/mpirun), or fleetrun"
     if not case.launcher.name.startswith("srun"):
         return f"start the ranks by {own}"
@@ -187,8 +187,8 @@ def srun_plugin(case: Case) -> tuple[str, str]:
     return wanted, ""
 
 
-def _two_ranks(case):
-    pair, path = case.pair, case.first.get("mpirun", "")
+def _two_ranks(case: Case, pair: Heard) -> Finding:
+    path = case.first.get("mpirun", "")
     if not path:
         return Finding(FAIL, f"no ranks can be started: {case.first.get('mpirun_problem') or 'no mpirun was found'}",
                        INSTALL)

@@ -126,9 +126,9 @@ def left_over(folder: str) -> list[int]:
     return sizes
 
 
-def _mapped(folder):
+def _mapped(folder: str) -> set[str]:
     """The files of the folder that some process which this one may look at has in its memory."""
-    found = set()
+    found: set[str] = set()
     for path in glob.glob("/proc/[0-9]*/maps"):
         try:
             with open(path) as maps:
@@ -165,7 +165,7 @@ def cache() -> Facts:
             "is_temporary": cache_folder.is_used()}
 
 
-def _why_not_writable(folder):
+def _why_not_writable(folder: str) -> str:
     path = os.path.join(folder, f".doctor.{secrets.token_hex(8)}")
     try:
         os.makedirs(folder, exist_ok=True)
@@ -193,11 +193,12 @@ def rename(folder: str = ".") -> Facts:
             "rename_problem": f"a reader got {wrong[0][:30]!r}, neither the old file nor the new" if wrong else ""}
 
 
-def _replaced_while_read(path):
+def _replaced_while_read(path: str) -> set[bytes]:
     """Everything that a reader saw while the file was replaced again and again; that it was missing, too."""
-    seen, ended = set(), threading.Event()
+    seen: set[bytes] = set()
+    ended = threading.Event()
 
-    def look():
+    def look() -> None:
         while not ended.is_set():
             try:
                 with open(path, "rb") as file:
@@ -215,8 +216,8 @@ def _replaced_while_read(path):
     finally:
         ended.set()
         reader.join(ASKING_S)
-    with open(path, "rb") as file:
-        seen.add(file.read())
+    with open(path, "rb") as last:
+        seen.add(last.read())
     return seen
 
 
@@ -278,7 +279,7 @@ def slurm(environ: Mapping[str, str]) -> Facts:
             "broken": {name: why for name, why in broken.items() if why}}
 
 
-def _why_srun_cannot(plugin):
+def _why_srun_cannot(plugin: str) -> str:
     """srun lists what lies in a folder; whether it loads shows when it is asked for. Nothing is started."""
     try:
         said = _run(["srun", f"--mpi={plugin}", "--test-only", "-n", "1", "true"]).stderr
@@ -301,6 +302,6 @@ def ask(command: Sequence[str]) -> tuple[str, str]:
     return "", said.splitlines()[-1] if said else f"exit code {asked.returncode}"
 
 
-def _run(command):
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                           timeout=ASKING_S)

@@ -56,12 +56,12 @@ def launcher(environ: Mapping[str, str]) -> Launcher:
     return ALONE
 
 
-def _speaks(environ):
+def _speaks(environ: Mapping[str, str]) -> str:
     """By which protocol ranks may ask the launcher for each other."""
     return "pmix" if environ.get("PMIX_RANK") else "pmi2" if environ.get("PMI_RANK") else ""
 
 
-def _tasks_here(environ):
+def _tasks_here(environ: Mapping[str, str]) -> int:
     """How many tasks this machine has, of the step that srun started."""
     each = settings.counts_by_node(environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
     node = _number(environ, "SLURM_NODEID", 0)

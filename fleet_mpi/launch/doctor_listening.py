@@ -19,6 +19,9 @@ from fleet_mpi.launch.doctor_probe import MEETING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import IO, Any
+
+    Popen = Any   # subprocess.Popen[bytes], whose stdout is a pipe here
 
 MPI_GRACE_S = 15   # more for the ranks' meeting, which has a deadline of its own and then knows who is missing
 _ENDING_S = 5      # for a process that is done, and again for one that is told to end
@@ -30,8 +33,8 @@ class Heard(NamedTuple):
     """What a probe has said: its facts, the facts of all ranks where they met (None: they did not), its own rank among
     them, why they did not, how long it took; the step it did not end, and whether it hung there (else it died)."""
 
-    facts: dict
-    met: list | None = None
+    facts: dict[str, Any]
+    met: list[dict[str, Any]] | None = None
     rank: int = 0
     apart: str = ""
     seconds: float = 0.0
@@ -64,7 +67,7 @@ def listening(command: Sequence[str], environ: Mapping[str, str], deadline_s: fl
             _end(probe, starts_ranks, heard.hung)
 
 
-def _listen(probe, deadline_s, words):
+def _listen(probe: Popen, deadline_s: float, words: IO[bytes]) -> Heard:
     heard, pending, begun = Heard({}, step="its own start"), b"", time.monotonic()
     while heard.met is None and not heard.apart:
         left = begun + deadline_s + (MPI_GRACE_S if heard.step == MEETING else 0) - time.monotonic()
@@ -80,7 +83,7 @@ def _listen(probe, deadline_s, words):
     return heard
 
 
-def _object(line):
+def _object(line: bytes) -> dict[str, Any] | None:
     """What a line says; None for one that is no probe's: launchers write where they like."""
     try:
         about = json.loads(line)
@@ -89,7 +92,7 @@ def _object(line):
     return about if isinstance(about, dict) else None
 
 
-def _last_words(words):
+def _last_words(words: IO[bytes]) -> str:
     """The end of what was written to stderr, as one line."""
     words.seek(0)
     text = words.read().replace(b"\0", b"").decode(errors="replace")
@@ -97,14 +100,14 @@ def _last_words(words):
     return "; ".join(lines[-_KEPT_LINES:])[-_KEPT_LETTERS:]
 
 
-def _how_it_ended(probe):
+def _how_it_ended(probe: Popen) -> str:
     try:
         return f"the process ended without a word (exit code {probe.wait(_ENDING_S)})"
     except subprocess.TimeoutExpired:
         return "the process closed its output without a word"
 
 
-def _end(probe, as_group, hung):
+def _end(probe: Popen, as_group: bool, hung: bool) -> None:
     """Let it go, then make it; one that the kernel does not let go (a dead file server) is left behind."""
     probe.stdout.close()
     if probe.stdin is not None:

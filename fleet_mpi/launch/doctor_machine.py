@@ -10,7 +10,10 @@ from fleet_mpi.launch.doctor_checks import FAIL, OK, WARN, Finding, named, srun_
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleet_mpi.launch.doctor_checks import Case
+    from fleet_mpi.launch.doctor_facts import Facts
 
 MB = 1 << 20
 _OWN_CACHE = "export NUMBA_CACHE_DIR=/tmp/numba-$USER (a folder of each host's own)"
@@ -40,7 +43,7 @@ def slots(case: Case) -> Finding | None:
     return Finding(OK, text + more)
 
 
-def _cores(case, ranks):
+def _cores(case: Case, ranks: Sequence[Facts]) -> int:
     """How many cores the ranks of one machine have together; where not all could be asked, those of the machine."""
     together = len({core for facts in ranks for core in facts["cores"]})
     if len(ranks) < case.count_on(ranks):
@@ -49,7 +52,7 @@ def _cores(case, ranks):
     return max(1, min([together, *limits]))
 
 
-def _of_quota(facts):
+def _of_quota(facts: Facts) -> str:
     return f" (the container may use {facts['quota']:g} of {len(facts['cores'])})" if facts.get("quota") else ""
 
 
@@ -96,7 +99,7 @@ def compute_threads(case: Case) -> Finding | None:
                        "while it trains")
 
 
-def _whole(text):
+def _whole(text: str | int) -> int:
     """The first number of a list such as OMP_NUM_THREADS=4,2; 0 for what is none."""
     word = str(text).partition(",")[0].strip()
     return int(word) if word.isdigit() else 0
@@ -135,7 +138,7 @@ def shared_memory(case: Case) -> Finding | None:
     return Finding(OK, "; ".join(texts))
 
 
-def _remove(facts, before=""):
+def _remove(facts: Facts, before: str = "") -> str:
     if not facts["left_over"]:
         return ""
     return before + "while no job of yours runs there: rm /dev/shm/mpich_shm_* /dev/shm/sm_segment.*"
@@ -201,7 +204,7 @@ def cache_folder(case: Case) -> Finding | None:
     return Finding(OK, f"{case.first['cache']}{f' ({kind})' if kind else ''} can be written to")
 
 
-def _cache_of(facts):
+def _cache_of(facts: Facts) -> Finding | None:
     """What is wrong with one rank's folder, or None."""
     if facts["cache_problem"] and not facts["cache"]:
         return Finding(FAIL, f"kernels cannot be compiled on {facts['host']}: {facts['cache_problem']}",

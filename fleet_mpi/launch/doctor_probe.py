@@ -23,7 +23,8 @@ from fleet_mpi.program.engine import places
 from fleet_mpi.ranks import cluster, meeting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 WITHOUT_MPI, MPI_ONLY = "--without-mpi", "--mpi-only"
 MEETING = "starting MPI"
@@ -60,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _meet(facts, tell):
+def _meet(facts: doctor_facts.Facts, tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Start MPI as a training job does, and gather what all ranks have seen."""
     begun, refused = time.monotonic(), ""
     try:
@@ -81,7 +82,7 @@ def _meet(facts, tell):
     return {"met": table if comm.rank == 0 else [], "rank": comm.rank, "seconds": round(time.monotonic() - begun, 1)}
 
 
-def _tried(comm, tell, refused):
+def _tried(comm: Any, tell: Callable[[dict[str, Any]], None], refused: str) -> Awareness:
     """Whether MPI takes GPU buffers: what the library says, then a process alone, then, where all ranks may, all ranks
     together; that may end them, and the reader knows by the step.
     """
@@ -97,26 +98,26 @@ def _tried(comm, tell, refused):
     return Awareness(not problem, f"{aware.reason}, {'but ' + problem if problem else 'and all ranks have tried'}")
 
 
-def _level(mpi):
+def _level(mpi: Any) -> str:
     return next(level for level in LEVELS if getattr(mpi, "THREAD_" + level.upper()) == mpi.Query_thread())
 
 
-def _path_of(library):
+def _path_of(library: Any) -> str:
     return getattr(library, "_name", None) or ""
 
 
-def _wait_for_the_reader(number):
+def _wait_for_the_reader(number: int) -> None:
     if number:
         time.sleep(_OTHERS_SPEAK_S)
     sys.stdin.buffer.read()
 
 
-def _tell(about):
+def _tell(about: dict[str, Any]) -> None:
     # One write for one line: what ranks write at the same time stays whole.
     os.write(1, (json.dumps(about) + "\n").encode())
 
 
-def _keep(about):
+def _keep(about: dict[str, Any]) -> None:
     """Of two ranks that the doctor started itself, one speaks."""
 
 

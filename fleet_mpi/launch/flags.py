@@ -29,7 +29,7 @@ On several hosts, the script, this Python and the folder of the logs must be at 
 file system): a rank writes its log where it runs. Within a Slurm job, hosts are those of the allocation."""
 
 
-def _claim(text):
+def _claim(text: str) -> bool:
     known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if text.lower() not in known:
         raise argparse.ArgumentTypeError(f"expected True or False, got {text!r}")
@@ -44,13 +44,13 @@ def words(text: str | None) -> list[str]:
 class Flag(NamedTuple):
     """One flag: its names (the first without dashes is its name here), its form, and what it does."""
 
-    names: tuple
+    names: tuple[str, ...]
     form: str
     meaning: str
     kind: Any = str
     default: Any = None
-    choices: tuple | None = None
-    unset: tuple = ("",)  # what says that a refused flag is not asked for
+    choices: tuple[str, ...] | None = None
+    unset: tuple[str, ...] = ("",)  # what says that a refused flag is not asked for
 
     @property
     def name(self) -> str:
@@ -152,13 +152,13 @@ def given(ours: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(by_word[word.partition("=")[0]] for word in ours if word.partition("=")[0] in by_word))
 
 
-def _meaning(flag):
+def _meaning(flag: Flag) -> str:
     """The sentence of a flag, also where the table refers to another one."""
     other = flag.meaning.removeprefix("as ")
     return next((one.meaning for one in TABLE if one.names[0] == other), flag.meaning)
 
 
-def _parser():
+def _parser() -> CommandLine:
     parser = CommandLine("fleetrun", usage=USAGE, description=ABOUT, epilog=HINT, allow_abbrev=False,
                          formatter_class=argparse.RawDescriptionHelpFormatter,
                          hint=" (the script's own flags come after the script)")

@@ -13,6 +13,7 @@ from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.launch import flags
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
 LOCAL = ("127.0.0.1", "localhost")
@@ -24,10 +25,10 @@ class Allocation(NamedTuple):
     """What a job finds around it: this machine's cores and GPUs, and the nodes and tasks of the Slurm job, if any."""
 
     cores: int = 1
-    gpus: tuple = ()
-    nodes: tuple = ()
+    gpus: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     tasks: int = 0
-    names: tuple = ()   # of this machine
+    names: tuple[str, ...] = ()   # of this machine
 
     def is_here(self, host: str) -> bool:
         """Whether a host is this machine: by its name, or since an address of its own can be bound."""
@@ -53,17 +54,17 @@ class Job(NamedTuple):
     kind: str
     ranks: int
     servers: int
-    script: tuple
-    hosts: tuple = ()
-    server_labels: tuple = ()
-    worker_labels: tuple = ()
-    devices: tuple = ()
+    script: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+    server_labels: tuple[str, ...] = ()
+    worker_labels: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
     per_node: int = 0
     log_dir: str = ""
     append: bool = False
     echo: str = "all"
     told: Any = None
-    given: tuple = ()
+    given: tuple[str, ...] = ()
 
     @property
     def roles(self) -> list[tuple[str, int]]:
@@ -98,7 +99,7 @@ def parse(argv: Sequence[str], around: Allocation = Allocation(), environ: Mappi
                         echo=told.echo or ("first" if kind == COLLECTIVE else "all"))
 
 
-def _kind(told, unsaid, around):
+def _kind(told: argparse.Namespace, unsaid: tuple[int, int] | None, around: Allocation) -> str:
     asked = (told.run_mode or "").lower()
     if asked not in ("", PS, COLLECTIVE):
         raise NotBuilt(f"--run_mode {told.run_mode}: expected collective or ps; others are not built")
@@ -116,7 +117,8 @@ def _kind(told, unsaid, around):
     return PS if unsaid else COLLECTIVE if around.gpus else MPI
 
 
-def _plain(told, around, environ, unsaid):
+def _plain(told: argparse.Namespace, around: Allocation, environ: Mapping[str, str],
+           unsaid: tuple[int, int] | None) -> Job:
     ranks = told.np or around.tasks
     if not ranks:
         raise UsageError("how many ranks? expected -np N, --gpus 0,1, or --server_num S --worker_num W; fleetrun "
@@ -124,7 +126,8 @@ def _plain(told, around, environ, unsaid):
     return Job(MPI, ranks, 0, ())
 
 
-def _collective(told, around, environ, unsaid):
+def _collective(told: argparse.Namespace, around: Allocation, environ: Mapping[str, str],
+                unsaid: tuple[int, int] | None) -> Job:
     hosts = [_host(name) for name in flags.words(told.ips)]
     hosts = _nodes(told, sorted(hosts) if told.sort_ip else hosts, around)
     devices = _devices(told.gpus, around, environ)
@@ -141,7 +144,8 @@ def _collective(told, around, environ, unsaid):
                _dealt(devices, per_node, told) * len(hosts), per_node)
 
 
-def _with_servers(told, around, environ, unsaid):
+def _with_servers(told: argparse.Namespace, around: Allocation, environ: Mapping[str, str],
+                  unsaid: tuple[int, int] | None) -> Job:
     listed = flags.words(told.servers), flags.words(told.workers)
     servers, workers = _counts(told, *listed, unsaid)
     if told.nnodes not in (None, "1") or told.ips and len(set(flags.words(told.ips))) > 1:
@@ -151,19 +155,20 @@ def _with_servers(told, around, environ, unsaid):
     where = _places(named)
     labels = _labels(named, where, _first_port(told, environ))
     _refuse_twins(labels)
-    devices, seen = _devices(told.gpus, around, environ) if told.gpus else (), {}
+    devices = _devices(told.gpus, around, environ) if told.gpus else ()
+    seen: dict[str, int] = {}
     own = tuple(devices[_next(seen, host) % len(devices)] for host in where[servers:]) if devices else ()
     return Job(PS, servers + workers, servers, (), _hosts(where, around), labels[:servers],
                labels[servers:], own)
 
 
-def _next(seen, host):
+def _next(seen: dict[str, int], host: str) -> int:
     """How many of this host came before."""
     seen[host] = seen.get(host, -1) + 1
     return seen[host]
 
 
-def _nodes(told, hosts, around):
+def _nodes(told: argparse.Namespace, hosts: list[str], around: Allocation) -> list[str]:
     """The hosts of a collective job, each once; this machine where none are said."""
     if len(set(hosts)) != len(hosts):
         raise UsageError(f"--ips {told.ips}: the same host twice; say --nproc_per_node for more ranks on each")
@@ -179,14 +184,14 @@ def _nodes(told, hosts, around):
     return hosts[:asked or None] or [LOCAL[0]]
 
 
-def _shared_out(ranks, hosts):
+def _shared_out(ranks: int, hosts: Sequence[str]) -> int:
     if ranks % len(hosts):
         raise UsageError(f"-np {ranks} on {len(hosts)} hosts: expected a multiple, since every host of a collective "
                          f"job has the same number of ranks")
     return ranks // len(hosts)
 
 
-def _devices(text, around, environ):
+def _devices(text: str | None, around: Allocation, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The devices asked for, else all there are, as numbers among those that this process may use."""
     asked = flags.words(text) or list(around.gpus)
     if any(not word.isdecimal() for word in asked):
@@ -202,7 +207,7 @@ def _devices(text, around, environ):
     return tuple(str(visible.index(word)) for word in asked)
 
 
-def _dealt(devices, per_node, told):
+def _dealt(devices: tuple[str, ...], per_node: int, told: argparse.Namespace) -> tuple[str, ...]:
     """What each rank of a host gets: one device, its part of more, or one shared with others where none is asked
     for."""
     if not devices:
@@ -216,7 +221,8 @@ def _dealt(devices, per_node, told):
     return tuple(devices[rank % len(devices)] for rank in range(per_node))
 
 
-def _counts(told, listed_servers, listed_workers, unsaid):
+def _counts(told: argparse.Namespace, listed_servers: list[str], listed_workers: list[str],
+            unsaid: tuple[int, int] | None) -> tuple[int, int]:
     """(servers, workers) from all the ways to say them; what contradicts itself is refused."""
     servers = _agreed("servers", told.server_num, listed_servers)
     workers = _agreed("workers", told.worker_num, listed_workers)
@@ -235,14 +241,14 @@ def _counts(told, listed_servers, listed_workers, unsaid):
     return servers, workers
 
 
-def _agreed(what, number, listed):
+def _agreed(what: str, number: int | None, listed: list[str]) -> int | None:
     """A number that may be given as such, as a list, or both."""
     if number is not None and listed and number != len(listed):
         raise UsageError(f"{number} {what} are asked for, but {len(listed)} are listed: {','.join(listed)}")
     return len(listed) if number is None and listed else number
 
 
-def _places(named):
+def _places(named: Sequence[str]) -> tuple[str, ...]:
     """The host of every label; where only servers, or only workers, are listed, the others run beside them."""
     listed = [_host(label) for label in named if label]
     if listed and "" in named and len(set(listed)) > 1:
@@ -251,31 +257,31 @@ def _places(named):
     return tuple(_host(label) if label else (listed or LOCAL)[0] for label in named)
 
 
-def _hosts(where, around):
+def _hosts(where: tuple[str, ...], around: Allocation) -> tuple[str, ...]:
     """What the launcher of MPI has to be told of hosts: nothing of this machine, unless it has others to choose
     from."""
     several = len(set(where)) > 1 or len(around.nodes) > 1 and where[0] not in LOCAL
     return where if several or not around.is_here(where[0]) else ()
 
 
-def _host(label):
+def _host(label: str) -> str:
     host = label.partition(":")[0]
     return LOCAL[0] if host in LOCAL else host
 
 
-def _labels(named, where, port):
+def _labels(named: Sequence[str], where: Sequence[str], port: int) -> tuple[str, ...]:
     """host:port of every rank; a port that is not said is the rank's own."""
     return tuple(label if ":" in label else f"{host}:{port + rank}"
                  for rank, (label, host) in enumerate(zip(named, where, strict=True)))
 
 
-def _refuse_twins(labels):
+def _refuse_twins(labels: tuple[str, ...]) -> None:
     twins = sorted({label for label in labels if labels.count(label) > 1})
     if twins:
         raise UsageError(f"--servers and --workers: {', '.join(twins)} twice; give every process a port of its own")
 
 
-def _first_port(told, environ):
+def _first_port(told: argparse.Namespace, environ: Mapping[str, str]) -> int:
     port = told.start_port or environ.get("FLAGS_START_PORT") or FIRST_PORT
     if not str(port).isdecimal() or not 0 < int(port) < 65536:
         raise UsageError(f"--start_port, FLAGS_START_PORT: expected a port, got {port!r}")

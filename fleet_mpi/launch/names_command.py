@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
     return code
 
 
-def _install(user):
+def _install(user: bool) -> tuple[int, str]:
     seen = _look()
     if seen.installed:
         raise EnvironmentProblem(f"names install: a paddle is installed in this environment ({seen.installed}), and "
@@ -86,7 +86,7 @@ def _install(user):
     return 0, f"installed: {path}; import paddle finds fleet_mpi in this environment"
 
 
-def _write(path, text):
+def _write(path: str, text: str) -> None:
     """Beside, then renamed: an interpreter that starts meanwhile reads the whole file or none."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     handle, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=f".{FILE}.")
@@ -96,7 +96,7 @@ def _write(path, text):
     os.replace(new, path)
 
 
-def _remove(user):
+def _remove(user: bool) -> tuple[int, str]:
     found = _files()
     for path in found:
         try:
@@ -106,7 +106,7 @@ def _remove(user):
     return 0, "removed: " + ", ".join(found) if found else f"nothing to remove: no {FILE} in this environment"
 
 
-def _status(user):
+def _status(user: bool) -> tuple[int, str]:
     seen, where = _look(), ", ".join(_files())
     state = f"installed: {where}" if where else "not installed"
     if seen.installed:
@@ -119,14 +119,14 @@ def _status(user):
 _COMMANDS = {"install": _install, "remove": _remove, "status": _status}
 
 
-def _look():
+def _look() -> Seen:
     # From a folder without modules: what lies in the current one, a script elsewhere does not see.
     said = subprocess.run([sys.executable, "-c", _QUESTION], cwd=os.sep, stdout=subprocess.PIPE, text=True, check=True,
                           timeout=_ASKING_S)
     return Seen(*json.loads(said.stdout))
 
 
-def _folder(user):
+def _folder(user: bool) -> str:
     """The site folder of this environment, or the user's where --user says so or where this package lies there."""
     own = os.path.dirname(os.path.dirname(on_path.FOLDER))
     if user and not site.ENABLE_USER_SITE:
@@ -137,19 +137,19 @@ def _folder(user):
     return sysconfig.get_path("purelib")
 
 
-def _files():
+def _files() -> list[str]:
     """Where the file is, of all folders that it may be in."""
     folders = [sysconfig.get_path("purelib"), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     return [path for path in (os.path.join(folder, FILE) for folder in folders) if os.path.lexists(path)]
 
 
-def _line(folder):
+def _line(folder: str) -> str:
     """The path in the file: relative where the package lies in the same folder, so that both can move."""
     inside = os.path.relpath(os.path.realpath(on_path.FOLDER), os.path.realpath(folder))
     return on_path.FOLDER if inside.startswith(os.pardir) else inside
 
 
-def _named(path):
+def _named(path: str) -> str:
     try:
         with open(path) as file:
             return repr(file.read().strip())
@@ -157,5 +157,5 @@ def _named(path):
         return f"nothing ({error.strerror})"
 
 
-def _for_user():
+def _for_user() -> str:
     return "for this user alone: add --user; " if site.ENABLE_USER_SITE else ""

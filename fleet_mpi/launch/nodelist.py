@@ -6,8 +6,12 @@ import re
 import shutil
 import subprocess
 from itertools import product
+from typing import TYPE_CHECKING
 
 from fleet_mpi.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ANSWER_S = 10
 
@@ -35,13 +39,13 @@ def expanded(nodelist: str) -> tuple[str, ...]:
     return tuple("".join(parts) for name in names for parts in product(*_parts(name, nodelist)))
 
 
-def _parts(name, nodelist):
+def _parts(name: str, nodelist: str) -> Iterator[list[str]]:
     """For each piece of a name, what it may be: itself, or the numbers in its brackets."""
     for inside, plain in re.findall(r"\[([^\]]*)\]|([^\[]+)", name):
         yield [plain] if plain else [number for part in inside.split(",") for number in _numbers(part, nodelist)]
 
 
-def _numbers(part, nodelist):
+def _numbers(part: str, nodelist: str) -> list[str]:
     """The numbers of a range, as wide as its first one."""
     low, dash, high = part.partition("-")
     if not low.isdecimal() or dash and not high.isdecimal():
@@ -49,6 +53,6 @@ def _numbers(part, nodelist):
     return [f"{number:0{len(low)}d}" for number in range(int(low), int(high or low) + 1)]
 
 
-def _refusal(nodelist, part):
+def _refusal(nodelist: str, part: str) -> EnvironmentProblem:
     return EnvironmentProblem(f"SLURM_JOB_NODELIST={nodelist}: expected names like n[1-4,7],rack[1-2]node[01-16], got "
                               f"{part!r} in it")

@@ -26,7 +26,9 @@ from fleet_mpi.program.graph.serialize import parse
 from fleet_mpi.wire import protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from fleet_mpi.placement.placing import Placement
 
 ABOUT = """Prints the shard table: what each server would keep, how evenly, and what one step of a worker moves."""
 HINT = """A variable is cut into blocks of whole rows from twice --min-block-size elements on.
@@ -62,7 +64,7 @@ def show(text: str, servers: int = 0, model: str | None = None) -> int:
     return main(["--servers", str(servers), "--model", model]) if servers and model else 0
 
 
-def _parser():
+def _parser() -> CommandLine:
     parser = CommandLine(prog="python -m fleet_mpi plan", description=ABOUT, epilog=HINT,
                          formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("variables", nargs="*", metavar="NAME:SHAPE[:DTYPE]",
@@ -77,7 +79,7 @@ def _parser():
     return parser
 
 
-def _variable(text):
+def _variable(text: str) -> Variable:
     found = re.fullmatch(r"(.+?):(\d+(?:x\d+)*)(?::(\w+))?", text)
     if not found:
         raise UsageError(f"plan: expected a variable as NAME:SHAPE, e.g. w:1000x20, got {text!r}")
@@ -85,7 +87,7 @@ def _variable(text):
     return Variable(name, tuple(map(int, shape.split("x"))), dtype or "float32")
 
 
-def _saved(folder):
+def _saved(folder: str) -> list[Variable]:
     """The parameters of a saved model, by name."""
     if os.path.isfile(os.path.join(folder, MODEL)):
         found = parse(SavedFiles(folder).read(MODEL), os.path.join(folder, MODEL))[0].all_parameters()
@@ -95,7 +97,7 @@ def _saved(folder):
     return sorted(_of_file(folder, name) for name in _files(folder) if not _STATE.search(name))
 
 
-def _files(folder):
+def _files(folder: str) -> Iterator[str]:
     """Names of the variables that have a file; a name with a slash lies in a folder below."""
     for below, folders, names in os.walk(folder):
         # What saves keep for themselves.
@@ -105,13 +107,13 @@ def _files(folder):
                 yield os.path.relpath(os.path.join(below, name), folder).replace(os.sep, "/")
 
 
-def _of_file(folder, name):
+def _of_file(folder: str, name: str) -> Variable:
     with open(os.path.join(folder, name), "rb") as stream:
         array, _ = read_tensor(stream)
     return Variable(name, array.shape, array.dtype.name)
 
 
-def _messages(placement):
+def _messages(placement: Placement) -> list[int]:
     """Per server, in how many messages an image travels: one, or a header and its pieces."""
     layout = FlatLayout(placement.variables)
     images = [ServerImage(layout, placement.of_server(server)) for server in range(placement.servers)]

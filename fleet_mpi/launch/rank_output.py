@@ -80,7 +80,7 @@ class Output:
         if stream == 2 and failing(data):
             self._fails(failing(data))
 
-    def _keep(self, data):
+    def _keep(self, data: bytes) -> None:
         """Into the log; where that is not possible any more, the rank goes on without it, and this is said once."""
         if self.log is None:
             return
@@ -91,7 +91,7 @@ class Output:
             self.log = None
             say(f"fleet_mpi: the log of {self.who()} ends here, the rank goes on: {self.path}: {error.strerror}\n")
 
-    def _fails(self, why):
+    def _fails(self, why: str) -> None:
         """The rank says that it fails: its last words are shown, if it is the first of all and they are not seen
         already."""
         if self.spoke or not leave_note(self.folder, SPOKE, why, rank()):

@@ -58,11 +58,11 @@ def rank_variables(environ: Mapping[str, str], number: str) -> dict[str, str]:
     return {**told, **(_named("TRAINER") if int(environ[SERVERS]) else _of_2_6(environ, index, workers))}
 
 
-def _named(role):
+def _named(role: str) -> dict[str, str]:
     return {"TRAINING_ROLE": role, "PADDLE_TRAINING_ROLE": role}
 
 
-def _of_2_6(environ, index, workers):
+def _of_2_6(environ: Mapping[str, str], index: str, workers: list[str]) -> dict[str, str]:
     """The names that version 2.6 added for the ranks of a collective job."""
     per_node = int(environ.get(PER_NODE) or len(workers))
     local = str(int(index) % per_node)

@@ -29,7 +29,7 @@ def problem(job: Job, around: Allocation, run: Callable[..., Any] = subprocess.r
         f"the names right, and does '{agent} {silent[0]} true' work without a password? (--rsh says another program)")
 
 
-def _cause(agent, host, run):
+def _cause(agent: str, host: str, run: Callable[..., Any]) -> str:
     """What keeps this host from starting a process; empty if nothing does."""
     words = [agent, *(["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_ANSWER_S}"] if agent == "ssh" else []), host,
              "true"]

@@ -111,13 +111,13 @@ class Relay:
         self.thread = threading.Thread(target=self._pass_on, daemon=True)
         self.thread.start()
 
-    def _pass_on(self):
+    def _pass_on(self) -> None:
         while data := os.read(self._pipe, 1 << 16):
             self._show(self.boxes.passed(data))
         self._show(self.boxes.rest())
         os.close(self._pipe)
 
-    def _show(self, data):
+    def _show(self, data: bytes) -> None:
         # A name may come in two parts.
         self.named = self.named or _NAMED.search(self._last + data) is not None
         self._last = (self._last + data)[-_LONGEST_NAME:]
@@ -128,7 +128,7 @@ class Relay:
             pass  # a reader that has gone is no reason to end the job
 
 
-def _said(relays):
+def _said(relays: Sequence[Relay]) -> tuple[str, bool]:
     """(mpirun's own words, whether a rank was named), once all has been shown; a process that a rank left is not waited
     for."""
     for relay in relays:
@@ -137,14 +137,14 @@ def _said(relays):
     return held, any(relay.named for relay in relays)
 
 
-def _await_watcher(folder):
+def _await_watcher(folder: str) -> None:
     """Where nobody has said who failed: the watcher of this machine's ranks may be about to (``ranks.watcher``)."""
     until = time.monotonic() + _LAST_WORDS_S
     while first_code(folder) is None and read_note(folder, VANISHED) is None and time.monotonic() < until:
         time.sleep(0.01)
 
 
-def _wait(job, asked, folder):
+def _wait(job: subprocess.Popen[bytes], asked: list[int], folder: str | None) -> int:
     """The code of mpirun, which is told to end when this process is, or when it does not end after a failure."""
     code = failed_at = None
     look_at, pause = 0.0, LOOKING_S
@@ -170,7 +170,7 @@ def _wait(job, asked, folder):
     return code
 
 
-def _ended(job, seconds):
+def _ended(job: subprocess.Popen[bytes], seconds: float) -> int | None:
     try:
         return job.wait(timeout=seconds)
     except subprocess.TimeoutExpired:

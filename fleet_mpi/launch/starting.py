@@ -19,9 +19,11 @@ from fleet_mpi.launch.command import command, told
 from fleet_mpi.launch.job import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from fleet_mpi.launch.command import Command
     from fleet_mpi.launch.job import Allocation, Job
+    from fleet_mpi.launch.mpirun import Launcher
 
 # Launchers in ranks would start a job each. Slurm's tasks count only where they are ranks: batch scripts have them too.
 STARTS = 3  # of a mpirun that fails before it starts any rank
@@ -65,7 +67,7 @@ def launch(job: Job, around: Allocation) -> int:
         logs.release()
 
 
-def _start(job, found, around, environ):
+def _start(job: Job, found: Launcher, around: Allocation, environ: dict[str, str]) -> int:
     folder = _folder(job)
     try:
         made = command(job, found, around, sys.executable, environ, folder)
@@ -76,7 +78,7 @@ def _start(job, found, around, environ):
         shutil.rmtree(folder, ignore_errors=True)  # the last of the ranks may still be leaving its note
 
 
-def _run(job, made, around, environ, folder):
+def _run(job: Job, made: Command, around: Allocation, environ: dict[str, str], folder: str) -> int:
     """Run the command, a second and third time if mpirun itself fails to start; returns the exit code."""
     started = time.time()
     for again in range(1, STARTS + 1):
@@ -94,13 +96,13 @@ def _run(job, made, around, environ, folder):
     return code
 
 
-def _size_of_this_job(environ):
+def _size_of_this_job(environ: Mapping[str, str]) -> int | None:
     """How many ranks there are, where this process is one of them already; else None."""
     names = [*IN_A_JOB, *(["SLURM_STEP_NUM_TASKS"] if "PMIX_RANK" in environ else [])]
     return next((int(environ[name]) for name in names if name in environ), None)
 
 
-def _folder(job):
+def _folder(job: Job) -> str:
     """Where ranks leave notes: with the logs where these are elsewhere too, since other hosts see only such a
     folder."""
     try:
@@ -114,7 +116,7 @@ def _folder(job):
                                  f"TMPDIR for notes of its own") from None
 
 
-def _become_the_script(job, size):
+def _become_the_script(job: Job, size: int) -> None:
     if size != job.ranks:
         raise EnvironmentProblem(f"the launcher is to start {job.ranks} ranks, but runs in a job of {size} itself; "
                                  "start it without mpirun, or the script by mpirun ... python -m fleet_mpi SCRIPT.py")

@@ -12,6 +12,7 @@ the rank's output there (``rank_output``).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import selectors
@@ -30,7 +31,7 @@ from fleet_mpi.launch.rank_roles import inherited, rank, rank_variables, role_of
 
 TYPE_CHECKING = False  # typing is not imported: this runs before every rank
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
 
 PEER_LOST = 4
 REPORT = "FLEET_MPI_LAUNCH_REPORT"  # the file to which the rank reports (ranks/report.py)
@@ -43,7 +44,7 @@ _COULD_NOT_START = 127
 _VANISHED = "ended in the middle of the job, with exit code 0 and without a word (os._exit?)"
 
 
-def main(command: Sequence[str]) -> int:
+def main(command: list[str]) -> int:
     """Run the command as a child; returns its exit code, or that of a lost peer where a signal killed it."""
     os.environ.update(rank_variables(os.environ, rank()))
     for name in inherited(os.environ):
@@ -57,9 +58,10 @@ def main(command: Sequence[str]) -> int:
     if child == 0:
         _become(command, parent, watched)
 
-    def pass_on(number, frame):
+    def pass_on(number: int, frame: object) -> None:
         passed_on.add(number)
-        os.kill(child, number)
+        with contextlib.suppress(ProcessLookupError):   # it may have ended
+            os.kill(child, number)
 
     for number in PASSED_ON:
         signal.signal(number, pass_on)
@@ -71,7 +73,7 @@ def main(command: Sequence[str]) -> int:
     return watched.ended(code)
 
 
-def _become(command, parent, watched):
+def _become(command: list[str], parent: int, watched: Watched) -> None:
     """In the child: be the command, in a process group of its own: each signal comes once, through the parent."""
     try:
         os.setpgid(0, 0)
@@ -88,7 +90,7 @@ def _become(command, parent, watched):
         os._exit(_COULD_NOT_START)
 
 
-def _follow(child, readers):
+def _follow(child: int, readers: Mapping[int, Callable[[bytes], None]]) -> int:
     """Hand everything on until the child has ended and nothing is left; returns its wait status.
 
     What the child itself has started may keep the pipes open for longer, and is not waited for.
@@ -113,7 +115,7 @@ def _follow(child, readers):
     return status
 
 
-def _read(key, selector):
+def _read(key: selectors.SelectorKey, selector: selectors.BaseSelector) -> None:
     try:
         data = os.read(key.fd, 1 << 16)
     except BlockingIOError:
@@ -146,7 +148,7 @@ class Watched:
         os.close(self.writes)
         return {self.report: self._take_report, **(self.output.readers() if self.output else {})}
 
-    def _take_report(self, data):
+    def _take_report(self, data: bytes) -> None:
         for line in data.decode(errors="replace").splitlines():
             word, _, rest = line.partition(" ")
             self.reported.add(word)
@@ -177,10 +179,10 @@ class Watched:
             _end_job(code)
         return code
 
-    def _has_spoken(self):
+    def _has_spoken(self) -> bool:
         return self.output.spoke if self.output else "fails" in self.reported
 
-    def _say(self, how):
+    def _say(self, how: str) -> None:
         if how.endswith(f"exit code {PREEMPTED}"):
             say(f"fleet_mpi: {self.who()} was preempted: exit code {PREEMPTED}\n")
         else:
@@ -189,7 +191,7 @@ class Watched:
             say(f"fleet_mpi: {self.who()} {how}{self.output.last_words() if self.output else chr(10)}")
 
 
-def _how(code):
+def _how(code: int) -> str:
     """How a process ended that did not end in order."""
     if code >= 0:
         return f"ended with exit code {code}" if code else _VANISHED
@@ -197,7 +199,7 @@ def _how(code):
     return f"was killed by signal {-code} ({name})"
 
 
-def _end_job(code):
+def _end_job(code: int) -> None:
     """MPICH's mpirun takes no notice of a rank that ends before it starts MPI, and is told by a line of its own
     protocol."""
     try:

@@ -28,9 +28,11 @@ messages, a short queue and few requests keep it from running ahead. At the end 
 waited for. Every push has the number of its batches with it, by which schedules move on.
 """
 
+from __future__ import annotations
+
 import time
 from collections import deque
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,25 +41,37 @@ from fleet_mpi.modes import options
 from fleet_mpi.modes.base import Mode
 from fleet_mpi.modes.merging import Merged
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fleet_mpi.arrays import Rows
+    from fleet_mpi.parameter_server.client import Client
+    from fleet_mpi.parameter_server.inbox import Push
+    from fleet_mpi.parameter_server.requests import Ticket
+    from fleet_mpi.parameter_server.server import Server
+    from fleet_mpi.wire.protocol import Header
+
 WAIT_UNIT = 0.01  # seconds: what send_wait_times counts
 
 
 class _Request(NamedTuple):
     """A request under way: a push with the gradients it reads, or a pull (None)."""
 
-    ticket: object
-    merged: object
+    ticket: Ticket
+    merged: Merged | None
 
 
 class AsyncWorker:
     """The worker half: merges gradients while pushes are under way."""
 
-    options = ("max_merge_var_num", "send_queue_size", "independent_recv_thread", "min_send_grad_num_before_recv",
-               "thread_pool_size", "send_wait_times", "is_sgd_optimizer")
+    options: ClassVar[tuple[str, ...]] = (
+        "max_merge_var_num", "send_queue_size", "independent_recv_thread", "min_send_grad_num_before_recv",
+        "thread_pool_size", "send_wait_times", "is_sgd_optimizer")
 
-    def __init__(self, client, workers=1, max_merge_var_num=1, send_queue_size=16, independent_recv_thread=False,
-                 min_send_grad_num_before_recv=1, thread_pool_size=1, send_wait_times=1, is_sgd_optimizer=True,
-                 clock=time.monotonic):
+    def __init__(self, client: Client, workers: int = 1, max_merge_var_num: int = 1, send_queue_size: int = 16,
+                 independent_recv_thread: bool = False, min_send_grad_num_before_recv: int = 1,
+                 thread_pool_size: int = 1, send_wait_times: int = 1, is_sgd_optimizer: bool = True,
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self.client, self.clock = client, clock
         self.most_merged = options.whole("max_merge_var_num", max_merge_var_num, 1)
         self.most_unsent = options.whole("send_queue_size", send_queue_size, 1)
@@ -66,12 +80,14 @@ class AsyncWorker:
         self.most_requests = options.whole("thread_pool_size", thread_pool_size, 1)
         self.send_wait_s = options.whole("send_wait_times", send_wait_times, 0) * WAIT_UNIT
         self.sums = options.yes_or_no("is_sgd_optimizer", is_sgd_optimizer)
-        self.unsent, self.requests, self.spare = deque(), deque(), []
+        self.unsent: deque[Merged] = deque()
+        self.requests: deque[_Request] = deque()
+        self.spare: list[Merged] = []
         self.sent = 0        # batches since parameters were last asked for
         self.is_stale = False  # whether something was sent since
-        self.shadow = None
+        self.shadow: np.ndarray | None = None
 
-    def after_backward(self, rows=()):
+    def after_backward(self, rows: Sequence[Rows | None] = ()) -> None:
         """Take the step's gradients over; waits only where the queue is full, or for parameters if told so."""
         if not self.pulls_apart and self.most_merged == 1:
             # Nothing waits and nothing is merged: no copy of the gradients is needed.
@@ -84,14 +100,14 @@ class AsyncWorker:
         self._merge(rows)
         self._move_on()
 
-    def restart(self):
+    def restart(self) -> None:
         """The parameters were replaced from outside: those still to come are older. Gradients are kept."""
         while self.requests:
             request = self.requests.popleft()
             self.client.collect(request.ticket)
             self._reuse(request.merged)
 
-    def finish(self):
+    def finish(self) -> None:
         """Send all that waits, wait until it is applied, and take the parameters it led to."""
         while self.unsent:
             if not self._send_oldest():
@@ -104,22 +120,22 @@ class AsyncWorker:
 
     # ------------------------------------------------------------------ gradients
 
-    def _unsent_batches(self):
+    def _unsent_batches(self) -> int:
         return sum(merged.count for merged in self.unsent)
 
-    def _merge(self, rows):
+    def _merge(self, rows: Sequence[Rows | None]) -> None:
         if not self.unsent or self.unsent[-1].count >= self.most_merged:
             self.unsent.append(self.spare.pop() if self.spare else Merged(self.client.layout))
         self.unsent[-1].add(self.client.grads, rows, self.clock())
 
-    def _reuse(self, merged):
+    def _reuse(self, merged: Merged | None) -> None:
         if merged is not None:
             merged.clear()
             self.spare.append(merged)
 
     # ------------------------------------------------------------------ requests
 
-    def _move_on(self):
+    def _move_on(self) -> None:
         """Do what can be done without waiting."""
         while self.requests and self.client.is_answered(self.requests[0].ticket):
             self._settle_oldest()
@@ -129,18 +145,18 @@ class AsyncWorker:
             while self._wants_parameters() and self._may_ask():
                 self._ask_for_parameters()
 
-    def _is_ready(self, merged):
+    def _is_ready(self, merged: Merged) -> bool:
         return merged.count >= self.most_merged or self.clock() - merged.last >= self.send_wait_s
 
-    def _may_ask(self):
+    def _may_ask(self) -> bool:
         return len(self.requests) < self.most_requests
 
-    def _wants_parameters(self):
+    def _wants_parameters(self) -> bool:
         """One pull at a time: there is one place for its answer."""
         return self.pulls_apart and self.sent > self.sent_before_pull and all(
             request.merged is not None for request in self.requests)
 
-    def _send_oldest(self):
+    def _send_oldest(self) -> bool:
         """Send the oldest merge; False where too many requests are under way."""
         if not self._may_ask():
             return False
@@ -156,13 +172,13 @@ class AsyncWorker:
             self._reuse(merged)
         return True
 
-    def _ask_for_parameters(self):
+    def _ask_for_parameters(self) -> None:
         if self.shadow is None:
             self.shadow = arrays.empty(self.client.layout.nbytes, np.uint8)
         self.requests.append(_Request(self.client.pull(into=self.shadow), None))
         self.sent, self.is_stale = 0, False
 
-    def _settle_oldest(self):
+    def _settle_oldest(self) -> None:
         """Wait for the oldest request: servers answer a worker in the order it asked."""
         request = self.requests.popleft()
         self.client.collect(request.ticket)
@@ -178,30 +194,32 @@ class AsyncServer:
     variables are needed, other pushes may be applied between the norm and the update that it is for.
     """
 
-    options = ()
+    options: ClassVar[tuple[str, ...]] = ()
     applies_alone = True
 
-    def __init__(self, workers=1):
-        self.server = None
+    server: Server
 
-    def start(self, server):
+    def __init__(self, workers: int = 1) -> None:
+        pass
+
+    def start(self, server: Server) -> None:
         """Get ready to serve."""
         self.server = server
         self.batches = [0] * len(server.inboxes)
 
-    def on_piece(self, push, number):
+    def on_piece(self, push: Push, number: int) -> None:
         """A piece alone is not applied."""
 
-    def on_push(self, push):
+    def on_push(self, push: Push) -> None:
         """Apply one worker's gradients."""
         self.update(push)
 
-    def update(self, push):
+    def update(self, push: Push) -> None:
         """Change the tables by a push, then call ``applied``: at once, or when the norms are known."""
         self.server.set_rates(push, steps=push.header.count)
         self.server.update((push.worker, push.header.step), [push], lambda: self.applied(push))
 
-    def applied(self, push):
+    def applied(self, push: Push) -> None:
         """A push is applied: the counts, the answer."""
         self.server.applied[push.worker] = push.header.step
         self.batches[push.worker] += push.header.count
@@ -210,23 +228,23 @@ class AsyncServer:
         else:
             self.server.answer(push.inbox)
 
-    def answer(self, worker):
+    def answer(self, worker: int) -> None:
         """Give a worker the parameters."""
         self.server.answer_now(self.server.inboxes[worker])
 
-    def on_pull(self, worker, header):
+    def on_pull(self, worker: int, header: Header) -> None:
         """Parameters as they are at the moment."""
         self.answer(worker)
 
-    def on_leave(self, worker):
+    def on_leave(self, worker: int) -> None:
         """Nobody waits for it."""
 
-    def late(self, longest):
+    def late(self, longest: float) -> list[int]:
         """Nobody waits for another worker."""
         return []
 
 
-def _is_asked_for(config):
+def _is_asked_for(config: Any) -> bool:
     return not config.sync_mode and config.runtime_split_send_recv and not config.half_async
 
 

@@ -6,18 +6,28 @@ pieces, every whole push, every pull and every worker that leaves; ``late`` name
 for too long. Both know names and arrays, never a program.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from fleet_mpi.modes.options import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fleet_mpi.arrays import Rows
+    from fleet_mpi.parameter_server.client import Client
+    from fleet_mpi.parameter_server.inbox import Push
+    from fleet_mpi.parameter_server.server import Server
+    from fleet_mpi.wire.protocol import Header
 
 
 class WorkerHalf(Protocol):
     """A mode's part in a worker; made with (client, workers=..., one argument for each of ``options``)."""
 
-    options: tuple[str, ...]
+    options: ClassVar[tuple[str, ...]]
 
-    def after_backward(self, rows: Sequence[Any] = ()) -> None:
+    def after_backward(self, rows: Sequence[Rows | None] = ()) -> None:
         """A step's gradients are in the client's arrays, those of rows in ``rows``."""
 
     def restart(self) -> None:
@@ -30,19 +40,19 @@ class WorkerHalf(Protocol):
 class ServerHalf(Protocol):
     """A mode's part in a server; made with (workers=..., one argument for each of ``options``)."""
 
-    options: tuple[str, ...]
+    options: ClassVar[tuple[str, ...]]
     applies_alone: bool  # whether a push is applied without those of other workers
 
-    def start(self, server: Any) -> None:
+    def start(self, server: Server) -> None:
         """Get ready to serve."""
 
-    def on_piece(self, push: Any, number: int) -> None:
+    def on_piece(self, push: Push, number: int) -> None:
         """A piece of a push is here."""
 
-    def on_push(self, push: Any) -> None:
+    def on_push(self, push: Push) -> None:
         """All of a push is here."""
 
-    def on_pull(self, worker: int, header: Any) -> None:
+    def on_pull(self, worker: int, header: Header) -> None:
         """A worker asks for parameters."""
 
     def on_leave(self, worker: int) -> None:
@@ -57,7 +67,7 @@ class WorkerHalfMaker(Protocol):
 
     options: tuple[str, ...]
 
-    def __call__(self, client: Any, *, workers: int, **options: Any) -> WorkerHalf:
+    def __call__(self, client: Client, *args: Any, **told: Any) -> WorkerHalf:
         """Make the half of one worker."""
 
 
@@ -66,7 +76,7 @@ class ServerHalfMaker(Protocol):
 
     options: tuple[str, ...]
 
-    def __call__(self, *, workers: int, **options: Any) -> ServerHalf:
+    def __call__(self, *args: Any, **told: Any) -> ServerHalf:
         """Make the half of one server."""
 
 

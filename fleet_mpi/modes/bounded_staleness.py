@@ -9,8 +9,11 @@ How stale a gradient was is the number of other workers' pushes that were applie
 parameters. With n workers it is at most (n - 1) (2 bound + 1). Each server counts, and says so at the end.
 """
 
+from __future__ import annotations
+
 import time
 from collections import Counter
+from typing import TYPE_CHECKING, ClassVar
 
 from fleet_mpi import notices
 from fleet_mpi.modes import options
@@ -18,24 +21,29 @@ from fleet_mpi.modes.asynchronous import AsyncServer
 from fleet_mpi.modes.base import Mode
 from fleet_mpi.modes.sync import EachStepWorker
 
+if TYPE_CHECKING:
+    from fleet_mpi.parameter_server.inbox import Push
+    from fleet_mpi.parameter_server.server import Server
+
 
 class BoundedStalenessServer(AsyncServer):
     """The server half. ``staleness`` counts the pushes by how stale they were; ``held`` are {worker: since when}."""
 
-    options = ("bound",)
+    options: ClassVar[tuple[str, ...]] = ("bound",)
 
-    def __init__(self, workers=1, bound=0):
+    def __init__(self, workers: int = 1, bound: float = 0) -> None:
         super().__init__(workers)
         self.bound = options.number("bound", bound, 0)
-        self.staleness, self.held = Counter(), {}
+        self.staleness: Counter[int] = Counter()
+        self.held: dict[int, float] = {}
 
-    def start(self, server):
+    def start(self, server: Server) -> None:
         """Get ready to serve."""
         super().start(server)
         self.version = 0                           # pushes applied
         self.seen = [0] * len(server.inboxes)      # the version each worker was last given
 
-    def applied(self, push):
+    def applied(self, push: Push) -> None:
         """Count how stale the push was, and let go on who may."""
         self.staleness[self.version - self.seen[push.worker]] += 1
         self.version += 1
@@ -46,19 +54,19 @@ class BoundedStalenessServer(AsyncServer):
         super().applied(push)
         self._let_go()
 
-    def answer(self, worker):
+    def answer(self, worker: int) -> None:
         """Give a worker the parameters, unless its push is held back."""
         if worker not in self.held:
             self.seen[worker] = self.version
             super().answer(worker)
 
-    def on_leave(self, worker):
+    def on_leave(self, worker: int) -> None:
         """The slowest may be another one now."""
         self._let_go()
         if not self.server.active:
             notices.log().info("%s", self.report())
 
-    def late(self, longest):
+    def late(self, longest: float) -> list[int]:
         """The slowest workers, where one has been held back for too long."""
         if not self.held or time.monotonic() - min(self.held.values()) < longest:
             return []
@@ -66,7 +74,7 @@ class BoundedStalenessServer(AsyncServer):
         return sorted(worker for worker in self.server.active - set(self.held)
                       if self.server.applied[worker] == slowest)
 
-    def report(self):
+    def report(self) -> str:
         """A sentence on how stale the gradients were."""
         total = sum(self.staleness.values())
         if not total:
@@ -76,10 +84,10 @@ class BoundedStalenessServer(AsyncServer):
         return (f"server {self.server.index}: {total} pushes were {mean:.2f} updates stale on average, "
                 f"{max(self.staleness)} at most (staleness: pushes {counts})")
 
-    def _slowest(self):
+    def _slowest(self) -> int:
         return min((self.server.applied[worker] for worker in self.server.active), default=0)
 
-    def _let_go(self):
+    def _let_go(self) -> None:
         slowest = self._slowest()
         for worker in sorted(self.held):
             if self.server.applied[worker] - slowest <= self.bound:

@@ -15,6 +15,10 @@ Then clipping, decay and the rule work on g'. Row gradients are applied without 
 the parameters more per worker, and one for the mean squares.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
 import numpy as np
 
 from fleet_mpi import arrays
@@ -23,22 +27,28 @@ from fleet_mpi.modes.asynchronous import AsyncServer
 from fleet_mpi.modes.base import Mode
 from fleet_mpi.modes.sync import EachStepWorker
 
+if TYPE_CHECKING:
+    from fleet_mpi.parameter_server.inbox import Push
+
 
 class DelayCompensatedServer(AsyncServer):
     """The server half. ``given`` is {worker: image of the parameters it has}."""
 
-    options = ("lambda_", "adaptive", "bound", "decay", "epsilon")
+    options: ClassVar[tuple[str, ...]] = ("lambda_", "adaptive", "bound", "decay", "epsilon")
 
-    def __init__(self, workers=1, lambda_=1.0, adaptive=False, bound=1.0, decay=0.95, epsilon=1e-7):
+    def __init__(self, workers: int = 1, lambda_: float = 1.0, adaptive: bool = False, bound: float = 1.0,
+                 decay: float = 0.95, epsilon: float = 1e-7) -> None:
         super().__init__(workers)
         self.factor = options.number("lambda_", lambda_, 0.0)
         self.adaptive = options.yes_or_no("adaptive", adaptive)
         self.bound = options.number("bound", bound, 0.0)
         self.decay = options.number("decay", decay, 0.0, 1.0)
         self.epsilon = options.number("epsilon", epsilon, 0.0)
-        self.given, self.mean_square, self._scratch = {}, None, {}
+        self.given: dict[int, np.ndarray] = {}
+        self.mean_square: np.ndarray | None = None
+        self._scratch: dict[tuple[str, np.dtype], np.ndarray] = {}
 
-    def update(self, push):
+    def update(self, push: Push) -> None:
         """Compensate, then apply."""
         if push.worker in self.given:
             for ranges in self.server.image.ranges:
@@ -46,7 +56,7 @@ class DelayCompensatedServer(AsyncServer):
                     self._compensate(push.image, self.given[push.worker], start, stop, dtype)
         super().update(push)
 
-    def answer(self, worker):
+    def answer(self, worker: int) -> None:
         """Give a worker the parameters, and remember them."""
         if worker not in self.given:
             self.given[worker] = arrays.empty(self.server.image.nbytes, np.uint8)
@@ -54,11 +64,11 @@ class DelayCompensatedServer(AsyncServer):
         # What was kept for the worker stays as it is until its next request: it can be sent from there.
         self.server.answer_values(self.server.inboxes[worker], self.given[worker])
 
-    def on_leave(self, worker):
+    def on_leave(self, worker: int) -> None:
         """Its memory is not needed any more."""
         self.given.pop(worker, None)
 
-    def _compensate(self, image, given, start, stop, dtype):
+    def _compensate(self, image: np.ndarray, given: np.ndarray, start: int, stop: int, dtype: np.dtype) -> None:
         grad, param = (one[start:stop].view(dtype) for one in (image, self.server.dense.params))
         change = self._room("change", dtype, len(grad))
         np.subtract(param, given[start:stop].view(dtype), out=change)
@@ -68,7 +78,7 @@ class DelayCompensatedServer(AsyncServer):
         np.multiply(change, grad, out=change)
         np.add(grad, change, out=grad)
 
-    def _lambda(self, grad, start, stop, dtype):
+    def _lambda(self, grad: np.ndarray, start: int, stop: int, dtype: np.dtype) -> float | np.ndarray:
         """A number, or an array where every element has its own."""
         if not self.adaptive:
             return self.factor
@@ -84,7 +94,7 @@ class DelayCompensatedServer(AsyncServer):
         np.sqrt(made, out=made)
         return np.divide(self.factor, made, out=made)
 
-    def _room(self, name, dtype, length):
+    def _room(self, name: str, dtype: np.dtype, length: int) -> np.ndarray:
         known = self._scratch.get((name, dtype))
         if known is None or len(known) < length:
             known = self._scratch[name, dtype] = arrays.empty(length, dtype)

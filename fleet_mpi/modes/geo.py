@@ -10,6 +10,10 @@ Nobody waits for another worker. The steps that are left at the end are exchange
 table that travels by rows in other modes is a whole variable in each worker.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
 import numpy as np
 
 from fleet_mpi.errors import UsageError
@@ -17,13 +21,21 @@ from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
 from fleet_mpi.modes.base import Mode
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fleet_mpi.arrays import Rows
+    from fleet_mpi.parameter_server.client import Client
+    from fleet_mpi.parameter_server.flat import Range
+    from fleet_mpi.parameter_server.inbox import Push
+
 
 class GeoWorker:
     """The worker half: ``after_backward`` comes after the worker's own update. The client's ``grads`` are scratch."""
 
-    options = ("k_steps",)
+    options: ClassVar[tuple[str, ...]] = ("k_steps",)
 
-    def __init__(self, client, workers=1, k_steps=100):
+    def __init__(self, client: Client, workers: int = 1, k_steps: int = 100) -> None:
         if client.description.row_tables:
             names = ", ".join(table.name for table in client.description.row_tables)
             raise UsageError(f"geo trains whole copies: place {names} as dense variables, not by rows")
@@ -37,12 +49,12 @@ class GeoWorker:
         self.old, self.pulled = client.layout.new_array(), client.layout.new_array()
         self.knows_servers = False
 
-    def restart(self):
+    def restart(self) -> None:
         """The copy was replaced by the servers' parameters."""
         self.old[...] = self.client.params
         self.knows_servers = True
 
-    def after_backward(self, rows=()):
+    def after_backward(self, rows: Sequence[Rows | None] = ()) -> None:
         """Count a step; exchange at every ``k_steps``-th."""
         if not self.knows_servers:
             # The copy began elsewhere: as the servers did, if the job has one seed.
@@ -52,12 +64,12 @@ class GeoWorker:
         if self.steps >= self.k_steps:
             self._exchange()
 
-    def finish(self):
+    def finish(self) -> None:
         """Exchange what the last steps moved."""
         if self.steps:
             self._exchange()
 
-    def _exchange(self):
+    def _exchange(self) -> None:
         delta, ranges = self.client.grads, self.client.layout.ranges
         for w, old, change in _lines(ranges, self.client.params, self.old, delta):
             np.subtract(w, old, out=change)
@@ -74,7 +86,7 @@ class GeoWorker:
 class GeoServer(AsyncServer):
     """The server half: adds. The servers have no optimizer, whatever the recipes say."""
 
-    def update(self, push):
+    def update(self, push: Push) -> None:
         """Add what a worker's copy moved by."""
         for ranges in self.server.image.ranges:
             for param, delta in _lines(ranges, self.server.dense.params, push.image):
@@ -82,7 +94,7 @@ class GeoServer(AsyncServer):
         self.applied(push)
 
 
-def _lines(ranges, *flats):
+def _lines(ranges: Iterable[Range], *flats: np.ndarray) -> Iterator[list[np.ndarray]]:
     """Of every range of one type the elements in each array."""
     for start, stop, dtype in ranges:
         yield [flat[start:stop].view(dtype) for flat in flats]

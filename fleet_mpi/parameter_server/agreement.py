@@ -5,7 +5,10 @@ A fingerprint is {what: value}; a value is a text, a number, a list, or again {n
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any, TypeAlias
+
+from fleet_mpi.errors import UsageError
 
 Fingerprint: TypeAlias = dict[str, Any]
 
@@ -44,6 +47,16 @@ def difference(worker: Fingerprint | None, server: Fingerprint | None,
             words.append(_sentence(what, one, other, named))
     more = f"; and {len(words) - _MOST} more" if len(words) > _MOST else ""
     return "; ".join(words[:_MOST]) + more
+
+
+def refuse_differences(all_have: Sequence[Fingerprint], index: int) -> None:
+    """UsageError, on all workers, where one's fingerprint differs from worker 0's; ``index`` is who asks."""
+    for number, theirs in enumerate(all_have[1:], 1):
+        differ = difference(theirs, all_have[0], (f"worker {number}", "worker 0"))
+        if differ:
+            error = UsageError(f"worker {number} and worker 0 do not run the same job: {differ}")
+            error.reported_by_peer = index > 0
+            raise error
 
 
 def _sentence(what: str, one: object, other: object, named: tuple[str, str]) -> str:

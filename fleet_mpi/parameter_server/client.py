@@ -36,14 +36,18 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """One worker's connection to all servers. ``name_of(rank)`` says who a rank is, for sentences."""
+    """One worker's connection to all servers. ``name_of(rank)`` says who a rank is, for sentences.
+
+    ``flat``: arrays for parameters and gradients that are there already.
+    """
 
     def __init__(self, transport: Transport, index: int, servers: Sequence[int], description: Description,
-                 name_of: Callable[[int], str] = str, largest: int | None = None) -> None:
+                 name_of: Callable[[int], str] = str, largest: int | None = None,
+                 flat: tuple[np.ndarray, np.ndarray] | None = None) -> None:
         self.transport, self.index, self.description, self.name_of = transport, index, description, name_of
         self.largest = largest or protocol.LARGEST
         self.layout = FlatLayout(description.placement.variables)
-        self.params, self.grads = self.layout.new_array(), self.layout.new_array()
+        self.params, self.grads = flat or (self.layout.new_array(), self.layout.new_array())
         self.rates = np.zeros(len(description.rates))
         self.pushes = 0
         room = messages.inbox_bytes(len(description.rates), len(description.row_tables))
@@ -189,7 +193,8 @@ class Client:
     def hello(self, fingerprint: Fingerprint | None) -> list[dict[str, Any]]:
         """Compare what this worker and the servers believe of the job; the difference is an error.
 
-        Returns what each server says of itself: {"loaded from": [folder, files] or None, "job": a text}.
+        Returns what each server says of itself: {"loaded from": [folder, files] or None, "job": a text, "workers":
+        those that have not left}.
         """
         greeting = messages.encode(fingerprint)
         answers = [messages.decode(self.control.ask(link, Kind.HELLO, greeting)[1], link.name) for link in self.links]

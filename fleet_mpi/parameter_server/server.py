@@ -141,7 +141,8 @@ class Server:
         if differ:
             raise UsageError(f"{inbox.name} and {self.name_of(self.transport.rank)} do not run the same "
                              f"job: {differ}")
-        self.answer(inbox, inline=messages.encode({"loaded from": self.loaded_from, "job": self.job}))
+        self.answer(inbox, inline=messages.encode({"loaded from": self.loaded_from, "job": self.job,
+                                                   "workers": sorted(self.active)}))
 
     def _waits_elsewhere(self, inbox: Inbox, header: Header) -> None:
         inbox.release()

@@ -3,6 +3,7 @@
     cluster         MPI's world, and the job that its ranks agree on when they join
     channels        every stream of messages, by its MPI tag
     roster          what each rank says about itself, and who that makes whom
+    roles           who serves and who works, by rank or as PADDLE_* variables say
     arriving        before MPI starts: the ranks of a machine wait for each other
     waiting         the one polling loop, its pauses and the deadline
     liveness        the rules: how long is too long, who is blamed, who reports; what equal workers tell each other

@@ -79,7 +79,7 @@ def meet_neighbours(seconds: float) -> None:
         raise error
 
 
-def _missing(known, door, seconds):
+def _missing(known: Neighbours, door: socket.socket, seconds: float) -> list[int]:
     """The numbers of the neighbours that have not come after so many seconds.
 
     A rank goes on when it was greeted by all and has greeted all: whoever goes on and fails at once was here for all.
@@ -97,7 +97,7 @@ def _missing(known, door, seconds):
     return []
 
 
-def _greet(known, door, number, was_here):
+def _greet(known: Neighbours, door: socket.socket, number: int, was_here: bool) -> bool:
     """Whether this neighbour need not be greeted again: it will read it, or has gone."""
     try:
         door.sendto(b"%d" % known.number, socket.MSG_DONTWAIT, known.address(number))
@@ -108,7 +108,7 @@ def _greet(known, door, number, was_here):
     return True
 
 
-def _next_greeting(door):
+def _next_greeting(door: socket.socket) -> int | None:
     """The number of a neighbour that has greeted this one; None: nobody did for a while."""
     coming = select.poll()
     coming.register(door, select.POLLIN)
@@ -118,7 +118,7 @@ def _next_greeting(door):
         return None
 
 
-def _ancestor(*names):
+def _ancestor(*names: str) -> str:
     """The process number, as text, of the nearest ancestor with such a name; empty if there is none."""
     process = os.getppid()
     while process > 1:

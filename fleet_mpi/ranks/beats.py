@@ -60,7 +60,7 @@ class Beats:
             request.Cancel()
         meeting.finish({rank: request for rank, (_, request) in self.coming.items()}, _GOODBYE_S)
 
-    def _nothing_is_under_way(self):
+    def _nothing_is_under_way(self) -> bool:
         self._take()
         self.sent = {rank: request for rank, request in self.sent.items() if not request.Test()}
         return not (self.coming or self.sent)
@@ -80,15 +80,15 @@ class Beats:
                 raise Stalled(f"nothing was heard of host {self.hosts[rank][0].host} for {deadline:g} s "
                               f"(FLAGS_rpc_deadline): it is frozen or cut off, and with it {there}")
 
-    def _run(self):
+    def _run(self) -> None:
         while not self.stopping.wait(beat_every_s(waiting.deadline_s())):
             self.turn()
 
-    def _listen(self, rank):
+    def _listen(self, rank: int) -> tuple[np.ndarray, Any]:
         word = np.zeros(1, np.uint8)
         return word, self.comm.Irecv(word, rank, Channel.BEAT)
 
-    def _take(self):
+    def _take(self) -> None:
         for rank, (word, request) in list(self.coming.items()):
             while request.Test():
                 self.heard[rank] = self.clock()
@@ -97,7 +97,7 @@ class Beats:
                     break
                 word, request = self.coming[rank] = self._listen(rank)
 
-    def _send(self, kind):
+    def _send(self, kind: int) -> None:
         """To all that have taken the one before: a machine that takes nothing must not be sent more and more."""
         if kind == _LAST:
             self.sent = meeting.finish(self.sent, _GOODBYE_S)

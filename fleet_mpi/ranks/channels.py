@@ -16,6 +16,7 @@ class Channel(enum.IntEnum):
     REPLY_BODY = 4
     BETWEEN_SERVERS = 5
     ANNOUNCEMENT = 6   # a server has begun
+    DECLARATION = 7    # what the workers want servers to keep
     # Among equal workers.
     PART = 11      # of an array, to the rank that sums it
     SUM = 12       # and back

@@ -17,6 +17,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, NoReturn
 
 from fleet_mpi.errors import FleetError
 from fleet_mpi.ranks import lifeline, report
@@ -31,16 +33,17 @@ _ABORTING_S = 10
 class _Watch:
     """What this process's ending needs to know; one per process."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.hooked = False
-        self.abort = None
-        self.name = lambda: ""
+        self.abort: Callable[[int], None] | None = None
+        self.name: Callable[[], str] = lambda: ""
         self.code = 0
         self.amid = ""   # what the process leaves half done, though with code 0
         self.agreed = 0
         self.failing = False
-        self.before, self.replaced = {}, []
-        self.exit_callbacks = []
+        self.before: dict[str, Callable[..., Any]] = {}
+        self.replaced: list[tuple[dict[str, Any], str, Any]] = []
+        self.exit_callbacks: list[Callable[[], object]] = []
 
 
 _watch = _Watch()
@@ -64,7 +67,7 @@ def guard(abort: Callable[[int], None] | None, name: Callable[[], str]) -> None:
         atexit.register(_at_end)
 
 
-def show_by(hook: Callable) -> None:
+def show_by(hook: Callable[..., Any]) -> None:
     """Let ``hook`` show exceptions, in place of Python's own excepthook, whether or not they are watched already."""
     if _watch.hooked:
         _watch.before["excepthook"] = hook
@@ -167,7 +170,7 @@ def stop(code: int) -> None:
         os._exit(code)
 
 
-def _main_failed(kind, error, trace):
+def _main_failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     before = _watch.before["excepthook"]
     if _watch.abort is not None:
         fail(error, lambda: before(kind, error, trace))
@@ -177,7 +180,7 @@ def _main_failed(kind, error, trace):
         raise SystemExit(error.exit_code)
 
 
-def _thread_failed(failed):
+def _thread_failed(failed: Any) -> None:
     if issubclass(failed.exc_type, LEAVING):
         return  # the end of a thread is not the end of a job
     fail(failed.exc_value, lambda: _watch.before["threads"](failed))
@@ -189,19 +192,19 @@ class _Exit(SystemExit):
     One that the script catches leaves no trace.
     """
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._code = args[0] if len(args) == 1 else args or None
 
     @property
-    def code(self):
+    def code(self) -> Any:
         """What ``exit`` was given."""
         if sys._getframe().f_back is None:
             remember(self._code, getattr(self, "amid", ""))
         return self._code
 
     @code.setter
-    def code(self, code):
+    def code(self, code: Any) -> None:
         self._code = code
 
 
@@ -209,12 +212,12 @@ _Exit.__name__ = _Exit.__qualname__ = "SystemExit"
 _Exit.__module__ = "builtins"
 
 
-def _exit(code=None):
+def _exit(code: Any = None) -> NoReturn:
     """sys.exit, exit and quit: leave the program by SystemExit."""
     raise _Exit(code)
 
 
-def _replace_exits():
+def _replace_exits() -> None:
     """Let whatever raises SystemExit raise ours, also where ``from sys import exit`` came before."""
     for name, ours in (("exit", _exit), ("quit", _exit), ("SystemExit", _Exit)):
         _replace(vars(builtins), name, ours)
@@ -225,13 +228,13 @@ def _replace_exits():
             _replace(names, name, _exit)
 
 
-def _replace(names, name, ours):
+def _replace(names: dict[str, Any], name: str, ours: Any) -> None:
     if name in names:  # ``python -S`` has no exit and quit
         _watch.replaced.append((names, name, names[name]))
         names[name] = ours
 
 
-def _at_end():
+def _at_end() -> None:
     """The process ends: with goodbyes if in order, else with the job."""
     if _watch.failing and _watch.abort is not None:
         time.sleep(_ABORTING_S)  # a thread has failed and is about to end the job

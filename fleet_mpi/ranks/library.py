@@ -39,7 +39,7 @@ def refuse_foreign_launcher(own: str | None = None) -> None:
         raise _refusal("PMI_RANK", MPICH, OPEN_MPI, "pmix")
 
 
-def _refusal(variable, launcher, own, plugin):
+def _refusal(variable: str, launcher: str, own: str, plugin: str) -> EnvironmentProblem:
     by_srun = settings.get("SLURM_STEP_NUM_TASKS") > 0 and settings.get("OMPI_COMM_WORLD_SIZE") == 0
     started, cure = (("srun", f"give srun --mpi={plugin}") if by_srun else
                      (f"the mpirun of {launcher}", f"use {os.path.join(_BIN, 'mpirun')}, or fleetrun"))

@@ -20,7 +20,7 @@ from fleet_mpi.ranks import arriving, watcher
 
 _ANSWERING_S = 10  # for the watcher, which has to start
 _line = -1  # the file descriptor; no socket object, which the end of the interpreter would close before MPI_Finalize
-_stream = None  # of C, on the same line
+_stream: ctypes.c_void_p | None = None  # of C, on the same line
 
 
 def listen(address: str, count: int) -> None:
@@ -32,7 +32,7 @@ def listen(address: str, count: int) -> None:
             _start(listener.fileno(), count)
 
 
-def _start(listener, count):
+def _start(listener: int, count: int) -> None:
     line = arriving.launcher_line()
     passed = [number for number in (listener, line) if number >= 0]
     # The process that is waited for leaves the watcher behind at once: a script may wait for all of its own children.
@@ -100,13 +100,13 @@ def say_bye_at_exit(code: int = 0) -> None:
         library.fwrite(words, ctypes.c_size_t(1), ctypes.c_size_t(len(words)), _stream)
 
 
-def _tell(kind, text, number):
+def _tell(kind: str, text: str, number: float) -> None:
     if _line >= 0:
         with contextlib.suppress(OSError):  # without the watcher, deadlines remain
             os.write(_line, f"{kind}\t{text}\t{number}".encode())
 
 
-def _obey(line):
+def _obey(line: int) -> None:
     """In a thread: flush what the script has written, and end with the code that the watcher sends, if it is not 0."""
     with contextlib.suppress(OSError):
         order = os.read(line, 64)
@@ -118,14 +118,14 @@ def _obey(line):
                 os._exit(int(order[4:]))
 
 
-def _end_at_once_by_signal():
+def _end_at_once_by_signal() -> None:
     """Let the watcher end this process where Python cannot run: the signal's number is the argument of C's _exit."""
     library = ctypes.CDLL(None)
     library.signal.argtypes, library.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
     library.signal(watcher.END_AT_ONCE, ctypes.cast(library._exit, ctypes.c_void_p))
 
 
-def _forget():
+def _forget() -> None:
     """A process that a script forks off is no rank: the watcher must not take it for one."""
     global _line, _stream
     if _stream is not None:

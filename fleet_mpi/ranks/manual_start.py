@@ -8,12 +8,12 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fleet_mpi.errors import EnvironmentProblem
 
 # What differs between the processes of a job begun by hand; only those that are set are put into the line.
-_TOLD_APART = {
+_TOLD_APART: dict[str, Callable[[str, int, str, str], str | None]] = {
     "TRAINING_ROLE": lambda role, index, host, port: "PSERVER" if role == "server" else "TRAINER",
     "PADDLE_TRAINING_ROLE": lambda role, index, host, port: "PSERVER" if role == "server" else "TRAINER",
     "PADDLE_TRAINER_ID": lambda role, index, host, port: str(index),
@@ -57,7 +57,7 @@ def one_line(workers: int, servers: Iterable[str], command: list[str], variables
         "-np 1 " + shlex.join([*_environment(shared, part, variables), *command]) for part in parts)
 
 
-def _environment(shared, part, variables):
+def _environment(shared: Mapping[str, str], part: tuple[str, int, str, str], variables: Mapping[str, str]) -> list[str]:
     """The ``env`` command that gives one process its variables; nothing where there are none."""
     needed = _BY_THE_CLOUD if variables.get("TRAINING_ROLE") else ()
     own = {name: rule(*part) for name, rule in _TOLD_APART.items() if variables.get(name) or name in needed}
@@ -65,12 +65,12 @@ def _environment(shared, part, variables):
     return ["env", *(f"{name}={value}" for name, value in told.items())] if told else []
 
 
-def _host_and_port(label):
+def _host_and_port(label: str) -> tuple[str, str]:
     host, _, port = label.rpartition(":")
     return host, port
 
 
-def _mpirun(count):
+def _mpirun(count: int) -> list[str]:
     """The launcher of this environment, with what Open MPI needs to start ``count`` processes here."""
     words = [_beside_python("mpirun") or "mpirun"]
     if _beside_python("ompi_info") or (words == ["mpirun"] and shutil.which("ompi_info")):
@@ -81,6 +81,6 @@ def _mpirun(count):
     return words
 
 
-def _beside_python(program):
+def _beside_python(program: str) -> str | None:
     path = os.path.join(sys.prefix, "bin", program)
     return path if os.path.isfile(path) else None

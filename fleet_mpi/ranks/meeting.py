@@ -34,25 +34,25 @@ def watch(members: liveness.MeetingLiveness) -> None:
     _members = members
 
 
-def finish(pending: dict, seconds: float, what: str | None = None) -> dict:
+def finish(pending: dict[Any, Any], seconds: float, what: str | None = None) -> dict[Any, Any]:
     """Poll requests, {whom: request}, until all are done or ``seconds`` have passed; returns those not done.
 
     ``what`` is the meeting that this is part of.
     """
     left = dict(pending)
 
-    def is_over():
+    def is_over() -> bool:
         for whom in [whom for whom, request in left.items() if request.Test()]:
             del left[whom]
         return not left
-    poll(is_over, look=None if what is None or _members is None else _looking(what), limit_s=seconds)
+    poll(is_over, look=None if what is None or _members is None else _looking(_members, what), limit_s=seconds)
     return left
 
 
-def _looking(what):
+def _looking(members: liveness.MeetingLiveness, what: str) -> Callable[[float], None]:
     """What a long wait in a meeting does."""
     after_s = liveness.notice_after_s(deadline_s())
-    return lambda idle_s: _members.look(what) if idle_s >= after_s else None
+    return lambda idle_s: members.look(what) if idle_s >= after_s else None
 
 
 def meet(comm: Any, mine: bytes, what: str, named: Callable[[int], str],
@@ -75,7 +75,7 @@ def meet(comm: Any, mine: bytes, what: str, named: Callable[[int], str],
     return [row.tobytes() for row in table]
 
 
-def _receive_all(comm, table, what, named, cure):
+def _receive_all(comm: Any, table: np.ndarray, what: str, named: Callable[[int], str], cure: str) -> None:
     others, nothing = range(1, comm.size), np.zeros(1, np.uint8)
     marks = {rank: Sending(comm.Isend(nothing, rank, Channel.ARRIVED)) for rank in others}
     coming = {rank: Receiving(comm.Irecv(table[rank], rank, Channel.RECORD)) for rank in others}
@@ -86,7 +86,8 @@ def _receive_all(comm, table, what, named, cure):
         raise Stalled(f"{what}: the answer to the other ranks was not taken within {seconds:g} s")
 
 
-def _ask_first(comm, mine, table, what, named, cure):
+def _ask_first(comm: Any, mine: np.ndarray, table: np.ndarray, what: str, named: Callable[[int], str],
+               cure: str) -> None:
     # The first rank's mark tells "it has not come" from "it waits, as I do, for another": only then is the
     # sentence about the right rank.
     sent = Sending(comm.Isend(mine, 0, Channel.RECORD))
@@ -98,7 +99,8 @@ def _ask_first(comm, mine, table, what, named, cure):
         raise Stalled(f"{what}: {named(0)} came, but did not say within {seconds:g} s whom it waits for")
 
 
-def _all_or_stalled(pending, seconds, what, named, cure):
+def _all_or_stalled(pending: dict[int, Any], seconds: float, what: str, named: Callable[[int], str],
+                    cure: str) -> None:
     left = finish(pending, seconds, what)
     if left:
         names = ", ".join(named(rank) for rank in sorted(left))
@@ -125,7 +127,7 @@ def barrier(comm: Any, named: Callable[[int], str]) -> None:
     _agree(comm, "barrier", 0, named)
 
 
-def all_gather(comm: Any, value: Any, named: Callable[[int], str]) -> list:
+def all_gather(comm: Any, value: Any, named: Callable[[int], str]) -> list[Any]:
     """Collective: every rank's value (array, number, text, list, dict or None), in rank order."""
     mine = np.frombuffer(pack(value), np.uint8)
     sizes = _agree(comm, "all_gather", mine.size, named)
@@ -162,7 +164,7 @@ def all_reduce(comm: Any, array: Any, mode: str, named: Callable[[int], str]) ->
     return result.reshape(array.shape)
 
 
-def mode_named(mode: str) -> Callable:
+def mode_named(mode: str) -> Callable[..., Any]:
     """The function that combines two arrays in this mode."""
     if mode not in MODES:
         raise UsageError(f"all_reduce: mode must be sum, max or min, got {mode!r}")
@@ -190,7 +192,7 @@ def unpack(data: bytes) -> Any:
     return json.loads(data[1:])
 
 
-def _agree(comm, call, size, named):
+def _agree(comm: Any, call: str, size: int, named: Callable[[int], str]) -> list[int]:
     """Meet, and refuse when not all ranks ask for the same ``call``; returns every rank's size."""
     calls = [_CALL.unpack(one) for one in meet(comm, _CALL.pack(size, call.encode()[:120]), call, named)]
     texts = [text.rstrip(b"\0").decode(errors="replace") for _, text in calls]
@@ -203,14 +205,14 @@ def _agree(comm, call, size, named):
     return [size for size, _ in calls]
 
 
-def _transfer(request, what, comm, named):
+def _transfer(request: Any, what: str, comm: Any, named: Callable[[int], str]) -> None:
     everybody = ", ".join(named(rank) for rank in range(comm.size) if rank != comm.rank)
     seconds = deadline_s()
     if finish({0: Sending(request)}, seconds):
         raise Stalled(f"{what}: all had come, but the transfer with {everybody} did not end within {seconds:g} s")
 
 
-def _numeric(array):
+def _numeric(array: Any) -> np.ndarray:
     array = np.asarray(array)
     if array.dtype.hasobject:
         raise UsageError(f"only arrays of numbers or texts travel between ranks, got dtype {array.dtype}")

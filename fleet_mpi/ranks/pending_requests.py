@@ -22,14 +22,14 @@ class Sending:
 
     __slots__ = ("request",)
 
-    def __init__(self, request: Any):
+    def __init__(self, request: Any) -> None:
         self.request = request
 
     def Test(self) -> bool:
         """Whether it is over; True again at every later call."""
         return self.request.Test()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if self.request:
             _keep(_others, self.request)
 
@@ -43,12 +43,12 @@ class Receiving(Sending):
         """Take it back; a message that has begun to come comes all the same."""
         self.request.Cancel()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if self.request:
             _keep(_receives, self.request)
 
 
-def _keep(kept, request):
+def _keep(kept: list[Any], request: Any) -> None:
     if _is_late:
         _keep_for_ever(request)
         return
@@ -64,7 +64,7 @@ def settle() -> None:
         request.Cancel()
     left = [*_receives, *_others]
 
-    def is_over():
+    def is_over() -> bool:
         left[:] = [request for request in left if not request.Test()]
         return not left
     waiting.poll(is_over, limit_s=SETTLING_S)
@@ -74,5 +74,5 @@ def settle() -> None:
     _others.clear()
 
 
-def _keep_for_ever(request):
+def _keep_for_ever(request: Any) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(request))

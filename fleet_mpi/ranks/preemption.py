@@ -52,7 +52,7 @@ def requested() -> bool:
     return bool(_wish)
 
 
-def _note(number, frame):
+def _note(number: int, frame: Any) -> None:
     _wish.setdefault("signal", number)
 
 
@@ -69,10 +69,11 @@ class Agreement:
     def __init__(self, comm: Any, named: Callable[[int], str] = str, together: bool = True,
                  clock: Callable[[], float] = time.monotonic):
         self.comm, self.named, self.together, self.clock = comm, named, together, clock
-        self.heard: dict[int, Any] = {}
+        self.heard: dict[int, list[int]] = {}
         self.left: set[int] = set()
         self.has_left = False
-        self._next_look, self._looked = 0, None
+        self._next_look = 0
+        self._looked: tuple[int, float] | None = None   # after which step, and when
         others = [] if comm is None else [rank for rank in range(comm.size) if rank != comm.rank]
         self._awaited = {rank: self._await(rank) for rank in others}
         self._sent: list[Any] = []
@@ -116,7 +117,7 @@ class Agreement:
         meeting.finish({rank: request for rank, (_, request) in self._awaited.items()}, _LAST_WORDS_S)
         self._awaited = {}
 
-    def _meet(self, step, wish):
+    def _meet(self, step: int, wish: bool) -> bool:
         if step < self._next_look:
             return False
         now = self.clock()
@@ -133,19 +134,19 @@ class Agreement:
         self._looked = step, now
         return wish or any(word[0] == _STOP for word in words.values())
 
-    def _refuse_other_steps(self, step, words):
+    def _refuse_other_steps(self, step: int, words: dict[int, list[int]]) -> None:
         for rank, (_, theirs, _) in words.items():
             if theirs != step:
                 raise UsageError(f"{self.named(self.comm.rank)} asks whether to stop after step {step}, "
                                  f"{self.named(rank)} after step {theirs}: workers that train together must count "
                                  f"alike")
 
-    def _tell(self, kind, step, waited_us=0):
+    def _tell(self, kind: int, step: int, waited_us: int = 0) -> None:
         word = np.array([kind, step, waited_us], np.int64)
         self._sent = [request for request in self._sent if not request.Test()]
         self._sent += [Sending(self.comm.Isend(word, rank, Channel.PREEMPTION)) for rank in self._awaited]
 
-    def _hear_all(self, step):
+    def _hear_all(self, step: int) -> dict[int, list[int]]:
         """{rank: word} of all that have not left; Stalled names who does not come."""
         words, self.heard = self.heard, {}
         missing = {rank: request for rank, (_, request) in self._awaited.items() if rank not in words}
@@ -159,13 +160,13 @@ class Agreement:
             self._take(rank, words)
         return words
 
-    def _listen(self):
+    def _listen(self) -> None:
         """Take the words that have come."""
         for rank in list(self._awaited):
             if rank not in self.heard and self._awaited[rank][1].Test():
                 self._take(rank, self.heard)
 
-    def _take(self, rank, words):
+    def _take(self, rank: int, words: dict[int, list[int]]) -> None:
         word = self._awaited.pop(rank)[0].tolist()
         if word[0] == _LEFT:
             self.left.add(rank)
@@ -173,6 +174,6 @@ class Agreement:
             words[rank] = word
             self._awaited[rank] = self._await(rank)
 
-    def _await(self, rank):
+    def _await(self, rank: int) -> tuple[np.ndarray, Receiving]:
         word = np.zeros(3, np.int64)
         return word, Receiving(self.comm.Irecv(word, rank, Channel.PREEMPTION))

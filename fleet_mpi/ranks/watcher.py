@@ -11,6 +11,8 @@ its exit code, or ``reported``: it has said itself why it fails, and is about to
 ``watching``, and may send ``end`` with the exit code, or 0: flush what is written, mpirun ends the job.
 """
 
+from __future__ import annotations
+
 import os
 import select
 import signal
@@ -18,6 +20,10 @@ import socket
 import struct
 import sys
 import time
+
+TYPE_CHECKING = False  # that of typing, which takes longer to import than all of the above
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STALLED, PEER_LOST = 5, 4  # exit codes, as in errors.py
 # Our launcher's variable for the folder of its notes, the note of the first failure's code, and that of a sentence
@@ -41,7 +47,7 @@ SEGMENTS = ("/dev/shm/mpich_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment."
 SEGMENTS_AT_A_TIME = 4  # of ranks: reading what one has mapped takes about a millisecond
 
 
-def segments(process: "int | str") -> set[str]:
+def segments(process: int | str) -> set[str]:
     """The paths of MPI's shared memory that a process has mapped; none once it has ended."""
     try:
         with open(f"/proc/{process}/maps") as file:
@@ -58,7 +64,7 @@ def is_segment(path: str) -> bool:
 class Rank:
     """What is known of one process."""
 
-    def __init__(self, connection: socket.socket):
+    def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.pid, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if user != os.getuid():
@@ -74,7 +80,7 @@ class Rank:
         self.segments: set[str] = set()
         self.left_early = False
         self.ended_as = 0  # the first, second, ... to end, which is to close its files
-        self.closing: int | None = None  # a file descriptor of the same connection that tells only that
+        self.closing = -1  # a file descriptor of the same connection that tells only that
 
     def take(self, packet: bytes) -> None:
         """Take in what the rank says; what cannot be meant is passed over: this process must not die of it."""
@@ -106,7 +112,7 @@ class Rank:
         """Keep the names of the memory that MPI shares between ranks of this machine."""
         self.segments |= segments(self.pid)
 
-    def _stat(self):
+    def _stat(self) -> list[str]:
         """What the kernel tells, from the state on; empty: the process is gone."""
         try:
             with open(f"/proc/{self.pid}/stat") as file:
@@ -129,7 +135,7 @@ class Rank:
     def send(self, number: int) -> None:
         """Send a signal; a process that is gone already is none of our business."""
         try:
-            signal.pidfd_send_signal(self.handle, number)
+            signal.pidfd_send_signal(self.handle, number)  # type: ignore[arg-type]  # None: has ended, is sent nothing
         except OSError:
             pass
 
@@ -151,7 +157,7 @@ class Rank:
         return "ended without a word (killed, or os._exit)"
 
 
-def _handle(pid):
+def _handle(pid: int) -> int | None:
     """A file descriptor that is readable once the process has ended; None where it has, and is gone."""
     try:
         return os.pidfd_open(pid)
@@ -165,7 +171,8 @@ class Watcher:
     ``launcher_line`` is the file descriptor to MPICH's mpirun, or -1.
     """
 
-    def __init__(self, listener: socket.socket, count: int, launcher_line: int = -1, write=None):
+    def __init__(self, listener: socket.socket, count: int, launcher_line: int = -1,
+                 write: Callable[[str], None] | None = None) -> None:
         self.listener, self.count, self.launcher_line, self.reports_ends = listener, count, launcher_line, True
         self.write = write or _write
         self.ranks: dict[int, Rank] = {}
@@ -179,7 +186,7 @@ class Watcher:
         self.poll = select.epoll()
         self.poll.register(listener, select.EPOLLIN)
         self.connections: dict[int, Rank] = {}
-        self.handles: dict[int, Rank] = {}
+        self.handles: dict[int | None, Rank] = {}
         self.closings: dict[int, Rank] = {}
 
     def run(self) -> None:
@@ -190,10 +197,10 @@ class Watcher:
         finally:
             self._sweep()
 
-    def _is_ending(self):
+    def _is_ending(self) -> bool:
         return any(rank.bye == "reported" for rank in self.ranks.values())
 
-    def _sweep(self):
+    def _sweep(self) -> None:
         for path in set().union(*(rank.segments for rank in self.ended)) if not self.ranks else ():
             try:
                 os.unlink(path)
@@ -208,7 +215,7 @@ class Watcher:
             self._report_loss()
         self._look(time.monotonic())
 
-    def _take_in(self, seconds):
+    def _take_in(self, seconds: float) -> None:
         happened = [number for number, _ in self.poll.poll(seconds)]
         closings = [self.closings[number] for number in happened if number in self.closings]
         happened = [number for number in happened if number not in self.closings]
@@ -222,13 +229,13 @@ class Watcher:
             elif number in self.handles:
                 self._note_end(self.handles[number])
 
-    def _is_over(self):
+    def _is_over(self) -> bool:
         if self.ranks:
             return False
         # They have met before they connect, so that those who do come are quick.
         return self.came >= self.count or time.monotonic() > (self.lost_at or self.began) + NOBODY_CAME_S
 
-    def _accept(self):
+    def _accept(self) -> None:
         connection, _ = self.listener.accept()
         try:
             if self.came >= self.count:
@@ -249,7 +256,7 @@ class Watcher:
         else:
             self.poll.register(rank.handle, select.EPOLLIN)
 
-    def _read(self, rank):
+    def _read(self, rank: Rank) -> None:
         try:
             packet = rank.connection.recv(4096)
         except OSError:
@@ -261,13 +268,13 @@ class Watcher:
             return
         self._hang_up(rank)
 
-    def _hold(self):
+    def _hold(self) -> None:
         """The job is about to end: ranks in MPI_Init must not make memory now that nobody would come to know of."""
         for rank in self.ranks.values():
             if rank.phase_ends is not None:
                 rank.send(signal.SIGSTOP)
 
-    def _note_closing(self, rank):
+    def _note_closing(self, rank: Rank) -> None:
         """The process has closed its end: it is the next to end."""
         rank.note_status()  # before the launcher has collected the process: then its status is gone
         self.ends += 1
@@ -276,12 +283,12 @@ class Watcher:
         self.poll.unregister(rank.closing)
         os.close(rank.closing)
 
-    def _hang_up(self, rank):
+    def _hang_up(self, rank: Rank) -> None:
         if self.connections.pop(rank.connection.fileno(), None):
             self.poll.unregister(rank.connection)
             rank.connection.close()
 
-    def _note_end(self, rank):
+    def _note_end(self, rank: Rank) -> None:
         rank.note_status()
         while rank.connection.fileno() in self.connections and select.select([rank.connection], [], [], 0)[0]:
             self._read(rank)  # its last words
@@ -303,7 +310,7 @@ class Watcher:
 
     # ------------------------------------------------------------------ verdicts
 
-    def _look(self, now):
+    def _look(self, now: float) -> None:
         if now - self.looked > STOOD_STILL_S:
             self._forget_stops()
         self.looked = now
@@ -318,18 +325,18 @@ class Watcher:
         for rank in list(self.ranks.values()):
             self._judge(rank, rank in stopped, now)
 
-    def _note_segments(self):
+    def _note_segments(self) -> None:
         """MPI_Init makes them: look at some of the ranks that are in it, at others the next time."""
         starting = [rank for rank in self.ranks.values() if rank.phase_ends is not None]
         for rank in starting[:SEGMENTS_AT_A_TIME]:
             rank.note_segments()
             self.ranks[rank.pid] = self.ranks.pop(rank.pid)
 
-    def _forget_stops(self):
+    def _forget_stops(self) -> None:
         for rank in self.ranks.values():
             rank.stopped_since = None
 
-    def _judge(self, rank, is_stopped, now):
+    def _judge(self, rank: Rank, is_stopped: bool, now: float) -> None:
         """End the job if this rank is stopped for too long, or its phase takes too long."""
         if not is_stopped:
             rank.stopped_since = None
@@ -343,13 +350,13 @@ class Watcher:
                           f"this process was stopped by a signal (SIGSTOP) {limit:.1f} s ago, and the others wait for "
                                 f"it (FLAGS_rpc_deadline sets it in ms)")
 
-    def _stalled(self, rank, why):
+    def _stalled(self, rank: Rank, why: str) -> None:
         sentence = f"fleet_mpi: {rank.name}: Stalled: {why}"
         _leave_note(VANISHED, sentence)  # the output of this process ends with the first rank's
         self.write(sentence + "\n")
         self.end(STALLED, rank)
 
-    def _report_loss(self):
+    def _report_loss(self) -> None:
         """Name the rank that was the first to end without a word."""
         self.reports_ends = False
         self.ended.sort(key=lambda rank: rank.ended_as)
@@ -362,14 +369,14 @@ class Watcher:
                 time.sleep(FLUSH_S)  # mpirun drops what it has not read
                 self._tell_launcher(PEER_LOST)
 
-    def _say_unless_launcher_does(self, sentence):
+    def _say_unless_launcher_does(self, sentence: str) -> None:
         """Under our launcher a parent of each rank tells how it ended (launch/watched.py), if it still lives itself."""
         if os.environ.get(NOTES):
             _leave_note(VANISHED, sentence)
         else:
             self.write(sentence + "\n")
 
-    def _launcher_did(self, lost):
+    def _launcher_did(self, lost: list[Rank]) -> bool:
         """Whether mpirun is ending these ranks, for a reason that it or another rank has told."""
         if any(rank.bye == "reported" for rank in (*self.ended, *self.ranks.values())):
             return True
@@ -380,7 +387,7 @@ class Watcher:
         # Open MPI's sends SIGTERM to all, after MPI_Abort for example.
         return self.launcher_line < 0 and len(lost) > 1 and lost[0].signal == signal.SIGTERM
 
-    def end(self, code: int, culprit: "Rank | None" = None) -> None:
+    def end(self, code: int, culprit: Rank | None = None) -> None:
         """End the ranks of this machine, and with them the job: by mpirun or by asking, then by force."""
         self.reports_ends = False
         _leave_note(FIRST_FAILURE, str(code))
@@ -402,13 +409,13 @@ class Watcher:
         self._wait_for_ends(KILLED_S)
         sys.exit(0)
 
-    def _tell_launcher(self, code):
+    def _tell_launcher(self, code: int) -> None:
         try:
             os.write(self.launcher_line, b"cmd=abort exitcode=%d\n" % code)
         except OSError:
             pass  # it has gone
 
-    def _wait_for_ends(self, seconds):
+    def _wait_for_ends(self, seconds: float) -> bool:
         """Whether all ranks have ended, after so many seconds at most."""
         until = time.monotonic() + seconds
         while self.ranks and time.monotonic() < until:
@@ -416,14 +423,14 @@ class Watcher:
         return not self.ranks
 
 
-def _write(text):
+def _write(text: str) -> None:
     try:
         os.write(2, text.encode())
     except OSError:
         pass  # nobody reads it any more
 
 
-def _leave_note(name, text):
+def _leave_note(name: str, text: str) -> None:
     """Tell our launcher, if it is there; the first note of a name counts."""
     folder = os.environ.get(NOTES)
     if folder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleet_mpi.wire.transport import Pending, Transport, too_long
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
+
+    Key = tuple[int, int, int]   # source, target, channel
 
 
 class Network:
@@ -27,9 +29,10 @@ class Network:
     def __init__(self, fault: Callable[[int, int, int, np.ndarray], str | None] | None = None) -> None:
         self.fault = fault
         self.lock = threading.RLock()
-        self.arrived, self.wanted = defaultdict(deque), defaultdict(deque)
-        self.held = []
-        self.sent = defaultdict(int)  # messages by (source, target, channel), for tests that count
+        self.arrived: defaultdict[Key, deque[np.ndarray]] = defaultdict(deque)
+        self.wanted: defaultdict[Key, deque[_Receiving]] = defaultdict(deque)
+        self.held: list[tuple[Key, np.ndarray]] = []
+        self.sent: defaultdict[Key, int] = defaultdict(int)  # messages, for tests that count
 
     def transport(self, rank: int) -> Loopback:
         """The transport of one rank."""
@@ -53,7 +56,7 @@ class Network:
             for key, array in held:
                 self._deliver(key, array)
 
-    def _deliver(self, key, array):
+    def _deliver(self, key: Key, array: np.ndarray) -> None:
         if self.wanted[key]:
             self.wanted[key].popleft().take(array)
         else:
@@ -74,7 +77,7 @@ class Network:
         with self.lock:
             for queue in self.wanted.values():
                 if pending in queue:
-                    queue.remove(pending)
+                    queue.remove(pending)  # type: ignore[arg-type]  # found there: one of these
 
 
 class _Receiving(Pending):
@@ -82,23 +85,24 @@ class _Receiving(Pending):
 
     __slots__ = ("array", "source", "_received")
 
-    def __init__(self, array, source):
-        self.array, self.source, self._received = array, source, None
+    def __init__(self, array: np.ndarray, source: int) -> None:
+        self.array, self.source = array, source
+        self._received: Any = None   # a number once the message is there
 
-    def take(self, message):
+    def take(self, message: np.ndarray) -> None:
         """Copy the message in, as much as there is room for."""
         fitting = min(len(message), len(self.array))
         self.array[:fitting] = message[:fitting]
         self._received = len(message)
 
-    def done(self):
+    def done(self) -> bool:
         """Whether the message is there."""
         if self._received is not None and self._received > len(self.array):
             raise too_long(f"rank {self.source}", len(self.array))
         return self._received is not None
 
     @property
-    def received(self):
+    def received(self) -> int:
         """Its length."""
         return self._received
 
@@ -108,7 +112,7 @@ class _Sent(Pending):
 
     __slots__ = ()
 
-    def done(self):
+    def done(self) -> bool:
         """Yes."""
         return True
 

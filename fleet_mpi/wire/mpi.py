@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -28,7 +28,7 @@ class _Sending(Sending, Pending):
 
     __slots__ = ()
 
-    def done(self):
+    def done(self) -> bool:
         """MPI_Test, which says yes of a request that is over."""
         return self.request.Test()
 
@@ -38,10 +38,12 @@ class _Receiving(Receiving, Pending):
 
     __slots__ = ("transport", "array", "received")
 
-    def __init__(self, request, transport, array):
+    received: Any
+
+    def __init__(self, request: MPI.Request, transport: MPITransport, array: Array) -> None:
         self.request, self.transport, self.array, self.received = request, transport, array, None
 
-    def done(self):
+    def done(self) -> bool:
         """MPI_Test, until it says yes."""
         if self.received is None:
             status = self.transport.status
@@ -53,7 +55,7 @@ class _Receiving(Receiving, Pending):
             self.received = status.Get_count(MPI.BYTE)
         return True
 
-    def _lost(self, error):
+    def _lost(self, error: MPI.Exception) -> PeerLost:
         source = self.transport.name_of(self.transport.status.Get_source())
         if error.Get_error_class() == MPI.ERR_TRUNCATE:
             return too_long(source, len(self.array))
@@ -84,6 +86,7 @@ class MPITransport(Transport):
 
     def withdraw(self, pending: Pending) -> None:
         """MPI_Cancel; a message that has begun to come comes all the same, to an array that is kept until then."""
-        if not pending.done():
-            pending.request.Cancel()
-            pending.received = 0
+        receiving: Any = pending   # one of this transport's
+        if not receiving.done():
+            receiving.request.Cancel()
+            receiving.received = 0

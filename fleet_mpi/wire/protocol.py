@@ -49,6 +49,7 @@ class Kind(enum.IntEnum):
     WAITING = 11    # this worker has waited for long for the server with this number; no answer
     PRESENT = 12    # a server has begun, and will take requests in a while; no answer
     COPY = 13       # names of arrays: while frozen, copy them for this worker's FETCH; answered DONE
+    DECLARE = 14    # what servers are to keep, as JSON in the body, its checksum as number; no answer
     DONE = 20
     VALUES = 21
     ERROR = 22      # a sentence and the exit code; the job ends

@@ -28,6 +28,15 @@ class RowOutOfRange(UsageError, IndexError):
     """An id that is no row of its table."""
 
 
+def refuse_outside(name: str, ids: np.ndarray, height: int) -> None:
+    """RowOutOfRange for the first of some ids (int64 [n]) that is no row of a table so high."""
+    position = row_kernels.first_outside(ids, height)
+    if position != row_kernels.ALL_INSIDE:
+        raise RowOutOfRange(f"table {name!r}: id {ids[position]} at position {position} of {len(ids)} is no "
+                            f"row of it: expected 0 <= id < {height}. Make the table as high as the largest "
+                            f"id plus one, or mend the ids.")
+
+
 class RowTableDescription(NamedTuple):
     """What workers and servers must know of a table: plain data. ``shards`` are all of its shards, cut by rows."""
 
@@ -91,11 +100,7 @@ class RowRoute:
 
     def check(self, ids: np.ndarray) -> None:
         """Refuse ids that are no rows of the table."""
-        position = row_kernels.first_outside(ids, self.height)
-        if position != row_kernels.ALL_INSIDE:
-            raise RowOutOfRange(f"table {self.name!r}: id {ids[position]} at position {position} of {len(ids)} is no "
-                                f"row of it: expected 0 <= id < {self.height}. Make the table as high as the largest "
-                                f"id plus one, or mend the ids.")
+        refuse_outside(self.name, ids, self.height)
 
     def split(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """(local ids ordered by server, the positions they were at, or None for as they were; how many per server)."""

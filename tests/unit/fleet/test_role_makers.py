@@ -17,10 +17,10 @@ from fleet_mpi.fleet.role_makers import (
     UserDefinedCollectiveRoleMaker,
     UserDefinedRoleMaker,
     UserDefinedRoleMaker2,
-    roles_for,
 )
 from fleet_mpi.ranks import cluster
 from fleet_mpi.ranks.cluster import Cluster, Member, World
+from fleet_mpi.ranks.roles import roles_for
 
 SERVERS = ["127.0.0.1:6001", "127.0.0.1:6002"]
 

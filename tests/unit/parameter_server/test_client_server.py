@@ -68,7 +68,8 @@ def test_parameters_may_be_pulled_to_another_place():
 def test_the_same_job_is_welcome_and_another_one_is_refused_with_the_difference():
     job = Job(2, fingerprint={"program": "p1", "workers": 3, "mode": "sync"})
     told = job.clients[0].hello({"program": "p1", "workers": 3, "mode": "sync"})
-    assert told == [{"loaded from": None, "job": server.job} for server in job.servers] and told[0] != told[1]
+    assert told == [{"loaded from": None, "job": server.job, "workers": sorted(server.active)}
+                    for server in job.servers] and told[0] != told[1]
     with pytest.raises(UsageError, match="worker 0 and server 0 do not run the same job: workers is 2 with the "
                                          "worker and 3 with the server; mode is async with the worker and sync with"):
         job.clients[0].hello({"program": "p1", "workers": 2, "mode": "async"})
