@@ -18,11 +18,13 @@ Where they meet:
 
 What scripts and people call:
 
+    door/               for people with arrays: ``join``, which is imported when it is first asked for
     fluid/, paddle/     the names of 1.x and of 2.x
     names/              ``paddle`` for plain Python, where it was installed
+    torch/              PyTorch's door, on stock wheels
     fleet/              roles, strategies and the fleet objects
     hapi/               paddle.Model
-    launch/             fleetrun, and the commands ``doctor``, ``plan`` and ``names``
+    launch/             fleetrun, and the commands ``doctor``, ``plan``, ``names`` and ``export``
     __main__            ``python -m fleet_mpi train.py``: runs a script written for ``paddle`` with those names
     examples/           models of the guides, ready to run
 
@@ -30,6 +32,7 @@ Around training:
 
     data/               readers, data sets, loaders
     checkpoint/         saved variables and programs
+    export/             saved models as safetensors, npz and ONNX
     metrics/            accumulators that a script keeps
 
 Below all of it:
@@ -46,4 +49,13 @@ Below all of it:
 Importing this package starts nothing: no MPI, no thread, no compilation.
 """
 
+import importlib
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "join":
+        return importlib.import_module("fleet_mpi.door.joining").join
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 USAGE = "python -m fleet_mpi SCRIPT.py [ARGS...]\n       python -m fleet_mpi -m MODULE [ARGS...]\n" \
         "       python -m fleet_mpi plan --help\n       python -m fleet_mpi doctor --help\n" \
-        "       python -m fleet_mpi gpu-check --help\n       python -m fleet_mpi names --help"
+        "       python -m fleet_mpi gpu-check --help\n       python -m fleet_mpi names --help\n" \
+        "       python -m fleet_mpi export --help"
 ABOUT = """Runs a training script written for paddle.fluid (1.x) or paddle (2.x) on fleet_mpi, unchanged.
 Under MPI: mpirun -np N python -m fleet_mpi SCRIPT.py"""
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     if not argv or argv[0] in ("-h", "--help", "--version"):
         return _help(*argv[:1])
-    if argv[0] in ("plan", "doctor", "gpu-check", "names") and not os.path.isfile(argv[0]):
+    if argv[0] in ("plan", "doctor", "gpu-check", "names", "export") and not os.path.isfile(argv[0]):
         return _command(argv[0])(argv[1:])
     ending.show_by(_show_failure)
     report.promise_to_end(unless=ending.is_guarding)
@@ -81,6 +82,8 @@ def _command(name):
         from fleet_mpi.launch import plan_command as command
     elif name == "names":
         from fleet_mpi.launch import names_command as command
+    elif name == "export":
+        from fleet_mpi.launch import export_command as command
     elif name == "gpu-check":
         from fleet_mpi.launch import gpu_check as command
     else:

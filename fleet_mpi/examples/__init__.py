@@ -5,6 +5,8 @@
     word2vec            word vectors
     wide_and_deep       click prediction, in two versions
     resnet              ResNet on flowers
+    jax_arrays          the array door around a jitted gradient function of JAX
+    torch/              examples for PyTorch
 
     training            what all share: roles, modes and shares of samples, by the three APIs of the guides
     progress            the line that tells how training goes

@@ -60,9 +60,11 @@ class TensorFiles:
         return [file for name in names for file in _files_of(folder, name)]
 
     def names(self, folder: SavedFiles) -> list[str]:
-        """The files of a folder, apart from a model and what is hidden."""
-        found = list(folder.manifest.files) or [one for one in os.listdir(folder.folder)
-                                                if os.path.isfile(os.path.join(folder.folder, one))]
+        """The files of a folder, apart from a model and what is hidden; blocks are the variable that they make up."""
+        found = set(folder.manifest.files) or {one for one in os.listdir(folder.folder)
+                                               if os.path.isfile(os.path.join(folder.folder, one))}
+        in_blocks = {key[len(_NOTE):] for key in folder.manifest.notes if key.startswith(_NOTE)}
+        found = found - set(self.files(in_blocks, folder)) | in_blocks
         return sorted(one for one in found if one != manifest.NAME and not one.startswith((".", _MODEL)))
 
 

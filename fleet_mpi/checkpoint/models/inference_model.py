@@ -59,7 +59,7 @@ def load_inference_model(dirname: str, executor: Executor | None, model_filename
     filename = base_name(params_filename)
 
     def read(files: SavedFiles) -> Iterator[tuple[Program, dict[str, Any], dict[str, Variable], list[Value]]]:
-        program, extra = _read_model(files, base_name(model_filename) or MODEL)
+        program, extra = read_model(files, base_name(model_filename) or MODEL)
         chosen = choose(program, None, is_persistable)
         yield program, extra, chosen, list(formats.of(filename).read(files, chosen, chosen))
     # If the model is saved anew meanwhile, the last one counts.
@@ -74,7 +74,8 @@ def load_inference_model(dirname: str, executor: Executor | None, model_filename
     return [program, list(extra["feeds"]), [block.var(name) for name in extra["fetches"]]]
 
 
-def _read_model(files: SavedFiles, name: str) -> tuple[Program, dict[str, Any]]:
+def read_model(files: SavedFiles, name: str) -> tuple[Program, dict[str, Any]]:
+    """(program, {"feeds": names, "fetches": names}) of a model's file."""
     if not files.has(name):
         raise CheckpointMissing(f"{os.path.join(files.folder, name)}: no such file; is {files.folder!r} what "
                                 f"save_inference_model wrote?")

@@ -63,16 +63,21 @@ def put_values(scope: Scope, chosen: dict[str, Variable], values: Iterable[Value
 
     All are read and checked before the scope is changed: a checkpoint that does not fit changes nothing.
     """
-    found = {name: (array, lod) for name, array, lod in values}
+    values = list({value.name: value for value in values}.values())
+    refuse_misfits(chosen, values, dirname)
+    for name, array, lod in values:
+        tensor = scope.var(name).get_tensor()
+        tensor.set(array)
+        tensor.lod_offsets = lod
+
+
+def refuse_misfits(chosen: dict[str, Variable], values: Iterable[Value], dirname: str) -> None:
+    """Raise CheckpointDamaged where values do not fit the variables chosen."""
     growing: set[str] = set().union(
         *(growing_variables(program) for program in {var.block.program for var in chosen.values()}))
     refuse_differences(dirname,
                        {name: list(differences(name, _shape(chosen[name], name in growing), chosen[name]._dtype,
-                                               array)) for name, (array, _) in found.items()})
-    for name, (array, lod) in found.items():
-        tensor = scope.var(name).get_tensor()
-        tensor.set(array)
-        tensor.lod_offsets = lod
+                                               array)) for name, array, _ in values})
 
 
 def differences(name: str, shape: tuple[int, ...], dtype: DTypeLike, array: np.ndarray) -> Iterator[str]:

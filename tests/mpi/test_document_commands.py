@@ -1,4 +1,4 @@
-"""The README's commands that start jobs run as they stand."""
+"""The commands of README.rst and docs/ that start jobs run as they stand, and the README's programs run as jobs."""
 
 import os
 import re
@@ -9,19 +9,19 @@ import sys
 import pytest
 
 from fleet_mpi.launch.mpirun import environment, options
-from tests.mpi.jobs import ROOT, clean_environment, mpirun
+from tests.documents import ROOT, blocks, skip_what_is_not_here
+from tests.mpi.jobs import clean_environment, mpirun, run_job
 
-README = (ROOT / "README.rst").read_text()
-BLOCKS = [re.sub(r"^    ", "", block, flags=re.M).strip().replace("\\\n", " ")
-          for block in re.findall(r"\.\. code-block:: sh\n\n((?:    .*\n|\n)+)", README)]
-# One script for each line that is a job; lines before it in its block belong to it.
-COMMANDS = [(block.partition(line)[0] if "export" in block else "") + line
-            for block in BLOCKS for line in block.splitlines() if not line.startswith("export")]
+# One script for each line that is a job; lines before it in its block belong to it. A line on two pages runs once.
+COMMANDS = list(dict.fromkeys(
+    (text.partition(line)[0] if "export" in text else "") + line
+    for text in (block.text.replace("\\\n", " ") for block in blocks("sh"))
+    for line in text.splitlines() if not line.startswith("export")))
 
 
 def test_there_are_commands_of_every_kind():
-    assert len(COMMANDS) == 9 and {command.split()[0] for command in COMMANDS} == {"mpirun", "python", "fleetrun",
-                                                                                   "export"}
+    assert len(COMMANDS) == 11 and {command.split()[0] for command in COMMANDS} == {"mpirun", "python", "fleetrun",
+                                                                                    "export"}
 
 
 @pytest.fixture
@@ -47,3 +47,14 @@ def test_a_command_starts_a_job_that_trains(command, shell):
     assert ended.returncode == 0, ended.stderr
     said = r"first=(\S+) last=(\S+)" if "train.py" in command else r"worker \d: pass \d+: |: converged|\[Epoch 0, "
     assert re.search(said, ended.stdout), ended.stdout
+
+
+@pytest.mark.parametrize("door, workers", (("paddle", 2), ("arrays", 3), ("torch", 3)))
+def test_a_program_of_the_readme_runs_on_four_ranks(door, workers, tmp_path):
+    code = blocks("python", "README.rst")[("paddle", "arrays", "torch").index(door)].text
+    skip_what_is_not_here(code)
+    (tmp_path / "train.py").write_text(code)
+    ended = run_job(4, ["train.py"], cwd=tmp_path)
+    assert ended.code == 0, ended.story()
+    losses = [float(loss) for loss in re.findall(r"^loss (\S+)$", ended.out, re.M)]
+    assert len(losses) == workers and max(losses) < 0.01, ended.story()

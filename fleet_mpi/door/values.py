@@ -1,0 +1,76 @@
+"""All that a job keeps, whole and by name: parameters, tables, and the states of their rules, wherever these are.
+
+Names are those that files have: a parameter's own, and for a state ``NAME_STATE_0``, as the original calls it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fleet_mpi import arrays
+from fleet_mpi.errors import CheckpointDamaged
+from fleet_mpi.parameter_server.state import ServerState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fleet_mpi.connections.worker import WorkerConnection
+    from fleet_mpi.door.local_update import LocalUpdate
+    from fleet_mpi.parameter_server.description import StateKey
+
+
+class Values:
+    """What servers have, and where workers have the optimizers, this worker's states."""
+
+    def __init__(self, connection: WorkerConnection, local: LocalUpdate | None) -> None:
+        self.servers, self.local = ServerState(connection.client), local
+        self.keys: dict[str, StateKey] = self.servers.inventory.by_program_name()
+        self.own = {} if local is None else local.states()
+        self.names = sorted({*self.keys, *self.own})
+
+    @property
+    def states(self) -> list[str]:
+        """The names of states; all others are parameters and tables."""
+        return [name for name in self.names if name in self.own or self.keys[name].kind != "param"]
+
+    def look(self, name: str) -> tuple[tuple[int, ...], np.dtype]:
+        """(shape, type) of a value."""
+        if name in self.own:
+            return self.own[name].shape, self.own[name].dtype
+        return self.servers.inventory.shape_and_dtype(self.keys[name])
+
+    @contextmanager
+    def at_one_moment(self, names: Iterable[str] | None = None) -> Iterator[None]:
+        """What is read within the block, of these names, is of one moment; training goes on."""
+        names = self.names if names is None else names
+        with self.servers.copied([self.keys[name] for name in names if name in self.keys]):
+            yield
+
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield (name, whole array), in order."""
+        names = list(names)
+        fetched = self.servers.fetch_all([self.keys[name] for name in names if name in self.keys])
+        for name in names:
+            yield name, self.own[name].copy() if name in self.own else next(fetched)
+
+    def store(self, name: str, array: np.ndarray) -> None:
+        """Let the servers, or this worker, have a whole array."""
+        if name in self.own:
+            self.local.set_state(name, array)  # type: ignore[union-attr]
+        else:
+            self.servers.store(self.keys[name], array)
+
+    def refuse_misfits(self, found: Mapping[str, np.ndarray], source: str) -> None:
+        """CheckpointDamaged, with the names, where arrays do not fit what is kept."""
+        wrong = [f"{name}: kept {dtype}{list(shape)}, found {array.dtype}{list(array.shape)}"
+                 for name, array in found.items() for shape, dtype in [self.look(name)]
+                 if (array.shape, array.dtype) != (shape, dtype)]
+        if wrong:
+            raise CheckpointDamaged(f"{source}: the values do not fit what this job keeps: {'; '.join(wrong[:20])}")
+
+    def room(self, name: str) -> np.ndarray:
+        """An array for a value."""
+        return arrays.empty(*self.look(name))

@@ -1,0 +1,57 @@
+"""Embeddings whose rows live on servers: without an optimizer, without gradients, and compiled."""
+
+import numpy as np
+import pytest
+
+from fleet_mpi.errors import UsageError
+from tests.unit.door.loopback_job import run
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch==2.13.0")
+
+import fleet_mpi.torch as fleet  # noqa: E402
+from tests.unit.torch import trainings  # noqa: E402
+from tests.unit.torch.trainings import digest  # noqa: E402
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("backend", ("eager", "aot_eager"))
+def test_compiled_is_equal_to_the_bit(backend):
+    def work(job):
+        model, _ = trainings.train_by_servers(job, backend=backend)
+        return digest(model, model.rows(torch.arange(trainings.ROWS)))
+    params, rows = trainings.by_numpy(1)
+    assert run(work, 1, 1) == [digest(*params, rows)]
+
+
+def test_a_step_of_the_job_ends_a_step_without_an_optimizer():
+    def work(job):
+        rows = fleet.Embedding("a", 2, 10, rule="sgd", lr=1.0, init=0.0, job=job)
+        rows(torch.tensor([[1, 2], [2, 3]])).sum().backward()
+        job.step()
+        return rows(torch.arange(5)).detach().numpy().tolist()
+    found, = run(work, 1, 1)
+    assert found == [[0, 0], [-1, -1], [-2, -2], [-1, -1], [0, 0]]
+
+
+def test_it_has_no_parameters_and_takes_no_ids_too():
+    def work(job):
+        rows = fleet.Embedding("a", 2, 10, job=job)
+        with torch.no_grad():
+            assert not rows(torch.tensor([1])).requires_grad
+        assert abs(rows(torch.arange(10)).detach().numpy()).max() <= 0.01
+        return list(rows.parameters()), list(rows.state_dict()), rows(torch.zeros(0, dtype=torch.int64)).shape
+    assert run(work, 1, 1) == [([], [], torch.Size([0, 2]))]
+
+
+def test_rows_may_be_double():
+    def work(job):
+        rows = fleet.Embedding("a", 2, 10, dtype=torch.float64, init=1 / 3, job=job)
+        return rows(torch.tensor([1])).detach().numpy()
+    assert np.array_equal(run(work, 1, 1)[0], np.full((1, 2), 1 / 3))
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(UsageError, match="ids are whole numbers"):
+        run(lambda job: fleet.Embedding("a", 2, 10, job=job)(torch.ones(3)), 1, 1)
+    with pytest.raises(UsageError, match="call fleet_mpi.join"):
+        fleet.Embedding("a", 2, 10)
