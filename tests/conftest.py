@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 STARTING_JOBS = [HERE / folder for folder in ("slurm", "hosts", "mpi", "gpu")]  # those that wait most begin first
 # What may come out otherwise with another MPI: jobs, and what speaks with MPI or its launcher (test_imports.py looks).
 OF_MPI = {*STARTING_JOBS} | {HERE / "unit" / name for name in (
-    "collective", "launch", "ranks", "wire", "test_allreduce_benchmark.py", "test_readme.py")}
+    "collective", "launch", "ranks", "wire", "test_allreduce_benchmark.py", "test_documents.py")}
 
 
 def pytest_addoption(parser):

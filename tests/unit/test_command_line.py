@@ -19,7 +19,7 @@ def commands():
         return lambda words: importlib.import_module(module).main([*first.get("words", ()), *words])
     made = {"fleetrun": launch, "python -m fleet_mpi": of("fleet_mpi.__main__")}
     made.update({f"python -m fleet_mpi {name}": of("fleet_mpi.__main__", words=[name])
-                 for name in ("plan", "doctor", "gpu-check", "names")})
+                 for name in ("plan", "doctor", "gpu-check", "names", "export")})
     made.update({f"python -m fleet_mpi.examples.{name}": of(f"fleet_mpi.examples.{name}") for name in EXAMPLES})
     return made
 
@@ -53,6 +53,8 @@ def test_every_command_tells_its_version(command, capsys):
     ("python -m fleet_mpi doctor", "--deadlin 3 --x", "unknown flag --x"),
     ("python -m fleet_mpi doctor", "--deadline 0", "expected seconds, more than 0, got '0'"),
     ("python -m fleet_mpi gpu-check", "--reprot x", "unknown flag --reprot; did you mean '--report'"),
+    ("python -m fleet_mpi export", "model --too onnx", "unknown flag --too; did you mean '--to'"),
+    ("python -m fleet_mpi export", "model --to tflite", "invalid choice: 'tflite'"),
     ("python -m fleet_mpi names", "instal", "invalid choice: 'instal'"),
     ("python -m fleet_mpi.examples.fit_a_line", "--pases 3", "unknown flag --pases; did you mean '--passes'"),
     ("python -m fleet_mpi.examples.resnet", "--batch-size 0", "expected 1 or more, got 0"),

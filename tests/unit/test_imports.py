@@ -21,15 +21,16 @@ LAYERS = (
     ("parameter_server", "collective"),
     ("modes", "transpile"),
     ("connections", "runtime"),
-    ("checkpoint", "data", "metrics"),
-    ("fleet", "hapi"),
-    ("fluid", "paddle"),
+    ("checkpoint", "data", "metrics", "export"),
+    ("door", "fleet", "hapi"),
+    ("fluid", "paddle", "torch"),
     ("launch", "testing", "examples", "__main__"),
 )
 HEIGHT = {part: (height, place) for height, layer in enumerate(LAYERS) for place, part in enumerate(layer)}
 
 # By strings, to be imported when they are first used: {file: parts above its own}.
 MAY_NAME_HIGHER = {
+    "__init__.py": {"door"},   # ``fleet_mpi.join``
     "errors.py": {"settings", "notices", "ranks", "arrays"},   # helpers, which are not in a namespace of ours
     # Whoever makes a program need not import what will run it.
     "program/graph/registry.py": {"runtime", "checkpoint"},
@@ -46,8 +47,9 @@ MAY_IMPORT_MPI = {"ranks/cluster.py", "wire/mpi.py", "collective/library.py", "c
 NEED_MPI = ("mpi4py", "fleet_mpi.wire.mpi", "fleet_mpi.collective.library", "fleet_mpi.launch.mpirun", "tests.mpi.jobs",
             "benchmarks.allreduce", "benchmarks.mpi_ranks", "benchmarks.push_pull")
 MAY_COMPILE = ("arrays.py", "kernels/", "placement/")
-# Those of setup.cfg, by the name they are imported under; the last three are extras.
-DEPENDENCIES = {"numpy", "numba", "mpi4py", "threadpoolctl", "cupy", "matplotlib", "PIL"}
+# Those of setup.cfg, by the name they are imported under; the last six are extras, and jax is for an example.
+DEPENDENCIES = {"numpy", "numba", "mpi4py", "threadpoolctl", "cupy", "matplotlib", "PIL", "safetensors", "onnx",
+                "torch", "jax"}
 
 
 def sources():
@@ -143,8 +145,8 @@ def test_only_stated_dependencies_are_imported():
 @pytest.mark.parametrize("name", ("fleet_mpi", "fleet_mpi.fluid", "fleet_mpi.paddle"))
 def test_importing_starts_neither_mpi_nor_a_compiler_nor_a_thread(name):
     program = (f"import {name}, sys, threading; "
-               "print([heavy for heavy in ('mpi4py', 'mpi4py.MPI', 'numba', 'cupy', 'matplotlib') "
-               "if heavy in sys.modules], threading.active_count())")
+               "print([heavy for heavy in ('mpi4py', 'mpi4py.MPI', 'numba', 'cupy', 'matplotlib', 'onnx', "
+               "'safetensors') if heavy in sys.modules], threading.active_count())")
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
                            cwd=PACKAGE.parent)
     assert (ended.stdout, ended.stderr) == ("[] 1\n", "")

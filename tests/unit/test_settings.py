@@ -27,7 +27,7 @@ def test_others_are_taken(monkeypatch, name, text, value):
 
 @pytest.mark.parametrize("name, meant", (
     ("FLEET_MPI_THREDS", "did you mean FLEET_MPI_THREADS?"), ("FLEET_MPI_SERVER", "did you mean FLEET_MPI_SERVERS?"),
-    ("FLEET_MPI_XYZ", "the README's table of settings has all of them"),
+    ("FLEET_MPI_XYZ", "the page of settings in docs/reference lists all of them"),
     ("FLAGS_rpc_dealine", "did you mean FLAGS_rpc_deadline?"),
     ("FLAGS_communicator_max_merge_var", "did you mean FLAGS_communicator_max_merge_var_num?")))
 def test_a_name_that_nobody_reads_is_told_with_the_nearest(name, meant):

@@ -15,7 +15,7 @@ LONGEST_FUNCTION = 60
 # worker flushes what the script's dataset printed.
 MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py", "data/worker_process.py", "launch/plan_command.py",
                        "launch/doctor.py", "launch/gpu_check/__init__.py", "launch/names_command.py",
-                       "hapi/progress.py", "collective/cuda_trial.py")
+                       "launch/export_command.py", "hapi/progress.py", "collective/cuda_trial.py")
 MAY_PRINT_TO_STDERR = ("__main__.py", "launch/")
 
 # What the functions of an op class are for, program/graph/registry.py tells once for all of them.
@@ -72,9 +72,9 @@ def test_everything_public_has_a_docstring(path):
 
 
 # Rooms whose public functions all say what they take and give.
-HINTED = ("arrays.py", "errors.py", "notices.py", "settings.py", "update_rules.py", "placement/", "modes/base.py",
+HINTED = ("arrays.py", "errors.py", "notices.py", "settings.py", "update_rules.py", "placement/", "modes/",
           "wire/", "ranks/", "parameter_server/", "collective/", "connections/", "checkpoint/", "fleet/", "launch/",
-          "transpile/")
+          "transpile/", "export/", "door/", "torch/")
 
 
 def without_hints(tree):
