@@ -140,6 +140,26 @@ def launcher_line() -> int:
     return settings.get("PMI_FD") if settings.get("MPI_LOCALRANKID") >= 0 else -1
 
 
+def launcher_job() -> str:
+    """The name that MPICH's mpirun has given to this job, which MPICH hashes for the names of its shared memory; empty
+    under another one, and where it does not answer as it should."""
+    line, answer = launcher_line(), b""
+    if line < 0:
+        return ""
+    try:
+        os.write(line, b"cmd=get_my_kvsname\n")
+        # The whole answer: MPI_Init, which speaks on this line next, would take what is left for its own.
+        while not answer.endswith(b"\n"):
+            read = os.read(line, 4096)
+            if not read:
+                return ""
+            answer += read
+    except OSError:
+        return ""
+    words = dict(word.partition("=")[::2] for word in answer.decode(errors="replace").split())
+    return words.get("kvsname", "") if words.get("cmd") == "my_kvsname" else ""
+
+
 def end_job(code: int) -> None:
     """End all ranks of a job in which MPI was not started: what MPI_Abort does there.
 

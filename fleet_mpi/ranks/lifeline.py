@@ -36,7 +36,9 @@ def _start(listener: int, count: int) -> None:
     line = arriving.launcher_line()
     passed = [number for number in (listener, line) if number >= 0]
     # The process that is waited for leaves the watcher behind at once: a script may wait for all of its own children.
-    subprocess.run([sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line)],
+    # The job's name before MPI starts: ranks may be killed before anybody has seen the memory that they share.
+    subprocess.run([sys.executable, "-I", "-S", watcher.__file__, str(listener), str(count), str(line),
+                    arriving.launcher_job()],
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=passed)
 
 

@@ -42,7 +42,8 @@ KILLED_S = 5.0        # for the kernel to end what was killed
 LAUNCHER_ACTS_S = 1.0  # for mpirun to end the others by itself
 FLUSH_S, ACT_S = 0.1, 1.0  # for ranks to write what they have, and between the means that end them
 NOBODY_CAME_S = 1.0   # the others
-# Memory that ranks share is named by a hash that nobody is told: whose it is shows only while a rank has it mapped.
+# Whose memory this is shows while a rank has it mapped; MPICH's is known by the job's name, too.
+MEMORY = "/dev/shm"
 SEGMENTS = ("/dev/shm/mpich_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment.")
 SEGMENTS_AT_A_TIME = 4  # of ranks: reading what one has mapped takes about a millisecond
 
@@ -59,6 +60,19 @@ def segments(process: int | str) -> set[str]:
 def is_segment(path: str) -> bool:
     """Whether this is memory that MPI shares between ranks."""
     return path.startswith(SEGMENTS) and os.path.dirname(path) == "/dev/shm"
+
+
+def segments_of_job(job: str) -> set[str]:
+    """The paths of the memory that MPICH's ranks of a job share on this machine, by the name that mpirun gave the job:
+    each has that name's 32-bit FNV-1a hash, and the number of a machine."""
+    number = 0x811C9DC5
+    for byte in job.encode():
+        number = (number ^ byte) * 0x01000193 & 0xFFFFFFFF
+    begins = tuple(f"mpich_{kind}_{number:x}_" for kind in ("shm", "vci"))
+    try:
+        return {os.path.join(MEMORY, name) for name in os.listdir(MEMORY) if job and name.startswith(begins)}
+    except OSError:
+        return set()
 
 
 class Rank:
@@ -168,12 +182,13 @@ def _handle(pid: int) -> int | None:
 class Watcher:
     """Watches ``count`` ranks that connect to a listening socket.
 
-    ``launcher_line`` is the file descriptor to MPICH's mpirun, or -1.
+    ``launcher_line`` is the file descriptor to MPICH's mpirun, or -1, ``job`` the name it gave to the job, or empty.
     """
 
-    def __init__(self, listener: socket.socket, count: int, launcher_line: int = -1,
+    def __init__(self, listener: socket.socket, count: int, launcher_line: int = -1, job: str = "",
                  write: Callable[[str], None] | None = None) -> None:
         self.listener, self.count, self.launcher_line, self.reports_ends = listener, count, launcher_line, True
+        self.job = job
         self.write = write or _write
         self.ranks: dict[int, Rank] = {}
         self.ended: list[Rank] = []
@@ -201,7 +216,9 @@ class Watcher:
         return any(rank.bye == "reported" for rank in self.ranks.values())
 
     def _sweep(self) -> None:
-        for path in set().union(*(rank.segments for rank in self.ended)) if not self.ranks else ():
+        if self.ranks:
+            return
+        for path in segments_of_job(self.job).union(*(rank.segments for rank in self.ended)):
             try:
                 os.unlink(path)
             except OSError:
@@ -442,9 +459,9 @@ def _leave_note(name: str, text: str) -> None:
             pass  # a rank was quicker, or the folder is on another machine
 
 
-def main(listener: str, count: str, launcher_line: str) -> None:
-    """Watch the ranks of this machine; the arguments are numbers as text."""
-    Watcher(socket.socket(fileno=int(listener)), int(count), int(launcher_line)).run()
+def main(listener: str, count: str, launcher_line: str, job: str) -> None:
+    """Watch the ranks of this machine; the arguments are those of Watcher as text."""
+    Watcher(socket.socket(fileno=int(listener)), int(count), int(launcher_line), job).run()
 
 
 if __name__ == "__main__":

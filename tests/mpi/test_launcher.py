@@ -242,6 +242,24 @@ def test_a_killed_job_leaves_no_segment(script, tmp_path):
     assert not set(ended.out.split()) & shared_memory(), ended.story()
 
 
+def test_mpichs_segments_are_known_by_the_name_of_the_job_before_mpi_starts(tmp_path):
+    """Ranks that are killed in MPI_Init have made memory that nobody has seen mapped."""
+    if mpirun().family == OPEN_MPI:
+        pytest.skip("of MPICH: Open MPI's mpirun removes its own")
+    (tmp_path / "train.py").write_text(textwrap.dedent("""
+        from fleet_mpi.ranks import arriving, watcher
+        job = arriving.launcher_job()
+        assert not watcher.segments_of_job(job)
+        from mpi4py import MPI
+        MPI.COMM_WORLD.Barrier()  # the line to mpirun still works
+        if MPI.COMM_WORLD.rank == 0:
+            print(job != "", watcher.segments("self") == watcher.segments_of_job(job) != set())
+        MPI.COMM_WORLD.Barrier()
+        """))
+    ended = run_job(3, [tmp_path / "train.py"])
+    assert (ended.code, ended.out) == (0, "True True\n"), ended.story()
+
+
 def test_what_a_killed_mpirun_left_keeps_no_later_one_from_starting(tmp_path):
     """Open MPI names its session folder by its process number, and numbers come again."""
     if mpirun().family != OPEN_MPI or not os.path.exists("/proc/sys/kernel/ns_last_pid"):

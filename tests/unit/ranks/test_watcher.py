@@ -393,6 +393,19 @@ def test_memory_that_killed_ranks_shared_is_removed_and_nobody_elses(machine, mo
                 os.unlink(path)
 
 
+def test_memory_of_a_job_of_mpich_is_removed_though_nobody_has_seen_it_mapped(machine, monkeypatch, tmp_path):
+    own = {"mpich_shm_d6780723_0", "mpich_vci_d6780723_0"}  # as MPICH 5.0.2 called them in a job of this name
+    foreign = {"mpich_shm_d6780724_0", "mpich_shm_d67807230_0", "sm_segment.d6780723_0"}
+    for name in own | foreign:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(watcher, "MEMORY", str(tmp_path))
+    assert watcher.segments_of_job("") == set()
+    here = machine(1, job="kvs_8479_0_1728354700_vm")
+    here.does(0, "os.kill(os.getpid(), 9)")
+    here.watcher.run()
+    assert {path.name for path in tmp_path.iterdir()} == foreign
+
+
 def test_who_is_in_mpi_init_is_held_when_another_ends_the_job(machine):
     here = machine(2)
     here.does(0, "exec('import time\\nwith lifeline.phase(\"MPI_Init\", 9): time.sleep(60)')")
