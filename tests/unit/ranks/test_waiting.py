@@ -1,10 +1,20 @@
 """Waiting yields at first, then sleeps, and ends at the deadline; with a clock of its own."""
 
+import threading
+import time
+
 import pytest
 
 from fleet_mpi import settings
 from fleet_mpi.errors import Stalled
 from fleet_mpi.ranks import waiting
+
+
+def test_a_thread_that_another_test_has_left_waiting_does_not_move_the_clock(clock):
+    other = threading.Thread(target=lambda: time.sleep(0.001))
+    other.start()
+    other.join()
+    assert clock.now == 100.0 and not clock.sleeps
 
 
 def test_nobody_sleeps_within_the_spin_after_something_happened(clock):
