@@ -9,6 +9,7 @@ from fleet_mpi.connections.worker import WorkerConnection
 from fleet_mpi.door import telling
 from fleet_mpi.door.job import Job
 from fleet_mpi.door.peers import connect_within
+from fleet_mpi.errors import PeerLost
 from fleet_mpi.wire.loopback import Network
 
 
@@ -26,6 +27,26 @@ class Meeting:
         found = [dict(one) if isinstance(one, dict) else one for one in self.values]
         self.barrier.wait()
         return found
+
+
+class EndingNetwork(Network):
+    """Whose ranks do not wait for one that has failed: ``errors`` has what ended the job."""
+
+    def __init__(self, errors):
+        super().__init__()
+        self.errors = errors
+
+    def transport(self, rank):
+        """That of a rank."""
+        made = super().transport(rank)
+        progress = made.progress
+
+        def progress_unless_ended():
+            if self.errors:
+                raise PeerLost("another rank has failed")
+            return progress()
+        made.progress = progress_unless_ended
+        return made
 
 
 class LoopbackPeers:
@@ -79,17 +100,17 @@ def be_server(network, number, workers, servers):
         return None
     made = servers_part.new_server(declared.terms(_labels(servers), workers), number, transport, ranks,
                                    list(range(servers)), declared.prepare())
-    made.serve()
+    made.serve(until=lambda: bool(network.errors))
     return made
 
 
 def run(work, workers=2, servers=1):
     """Run ``work(job)`` as every worker; returns what each returned, or raises the first error.
 
-    The others may wait for one that has failed: they are left behind.
+    The others may wait for one that has failed: then they fail too, at their next poll.
     """
-    network, sums, meeting = Network(), Network(), Meeting(workers)
     found, errors = [None] * workers, []
+    network, sums, meeting = EndingNetwork(errors), EndingNetwork(errors), Meeting(workers)
 
     def be_worker(worker):
         with Job(LoopbackPeers(network, sums, meeting, worker, workers, servers)) as job:
@@ -109,5 +130,9 @@ def run(work, workers=2, servers=1):
         for thread in threads:
             thread.join(0.005)
     if errors:
-        raise errors[0]
+        first = errors[0]
+        meeting.barrier.abort()
+        for thread in threads:
+            thread.join(10)
+        raise first
     return found
