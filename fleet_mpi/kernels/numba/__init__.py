@@ -3,7 +3,7 @@
     activation, fused, softmax, loss, dropout, random
     convolution, pooling, normalization
     sequence, row_conv, crf, ctc
-    rows, slots, row_products, row_squares
+    rows, slots, partitions, row_products, row_squares
     update, unscaling, summing, shared_sums
     metric, sequence_metric
 

@@ -23,6 +23,7 @@ Tables:
 
     rows                gather, scatter, and sums of rows with the same id
     slots               tables that grow: the row of any 64-bit id
+    partitions          which server has the row of any 64-bit id
     row_products        products with rows chosen by id
     row_squares         sums of squares over some rows
     xxhash              XXH64 of ids
