@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 ALIGNMENT_BYTES = 64  # one cache line, and enough for AVX-512
+ANY_HEIGHT = -1       # of a table that has a row for every id
 
 # numpy's, or another module's (cupy's) that has the same methods.
 Array = np.ndarray
@@ -117,7 +118,7 @@ class DistantTable:
 class Rows:
     """Some rows of a larger array: the gradient of an embedding, or what a sparse push carries.
 
-    ``ids`` (int64 [n]) may repeat; ``values`` is [n, ...]; ``height`` is the number of rows of the whole.
+    ``ids`` (int64 [n]) may repeat; ``values`` is [n, ...]; ``height`` is the number of rows of the whole, or ANY_HEIGHT.
     """
 
     __slots__ = ("ids", "values", "height")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fleet_mpi.arrays import Array, Rows, module_of, to_host
+from fleet_mpi.arrays import ANY_HEIGHT, Array, Rows, module_of, to_host
 from fleet_mpi.errors import ProgramError, UsageError, nearest
 from fleet_mpi.kernels.reference import random, row_squares, rows as row_kernels, update
 
@@ -268,7 +268,8 @@ class RowMerger:
         """The rows summed by id, in order of first occurrence; ProgramError for an id outside the table."""
         if isinstance(rows, MergedRows):
             return rows
-        row_kernels.check_ids(rows.ids, rows.height)
+        if rows.height != ANY_HEIGHT:
+            row_kernels.check_ids(rows.ids, rows.height)
         return self.checked(rows)
 
     def checked(self, rows: Rows) -> MergedRows:

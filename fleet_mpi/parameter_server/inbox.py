@@ -136,7 +136,7 @@ class Inbox:
         messages.check_length(header, prefix, dense + by_rows, f"{self.name} sent gradients of")
         if header.body:
             push = Push(self, header, [server.dense.read(self.image_buffer, 0)], rates)
-            self._receive_push(push, rows, arrays.empty(by_rows, np.uint8))
+            self._receive_push(push, rows, messages.room_for(by_rows, self.name))
             return
         push = Push(self, header, [server.dense.read(inline[prefix:prefix + dense], 0)], rates)
         _read_rows(push, rows, inline[prefix + dense:])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fleet_mpi import arrays
 from fleet_mpi.arrays import aligned
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import agreement, messages, norms, preallocated
@@ -168,11 +167,11 @@ class Server:
         if not header.body:
             self._answer_rows(inbox, counts, sizes, inline[prefix:])
             return
-        ids = arrays.empty(header.body, np.uint8)
+        ids = messages.room_for(header.body, inbox.name)
         inbox.receive_whole(ids, lambda: self._answer_rows(inbox, counts, sizes, ids))
 
     def _answer_rows(self, inbox: Inbox, counts: list[int], sizes: list[int], ids: np.ndarray) -> None:
-        values, start, begin = arrays.empty(sum(sizes), np.uint8), 0, 0
+        values, start, begin = messages.room_for(sum(sizes), inbox.name), 0, 0
         for table, count, size in zip(self.row_tables, counts, sizes):
             table.answer(ids[begin:begin + 8 * count].view(np.int64), values[start:start + size])
             start, begin = start + size, begin + aligned(8 * count)

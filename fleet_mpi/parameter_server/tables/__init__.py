@@ -1,8 +1,9 @@
 """What a server keeps, by kinds of tables.
 
-    base    the seam: what others know of a table
-    dense   variables that travel whole, all of a job in one table: flat images, updated piece by piece
-    rows    a table of fixed height that travels by rows
+    base       the seam: what others know of a table
+    dense      variables that travel whole, all of a job in one table: flat images, updated piece by piece
+    rows       a table of fixed height that travels by rows
+    row_means  the mean of what workers contribute to rows
 
 A new kind is one file and its line in ``TABLES``.
 """

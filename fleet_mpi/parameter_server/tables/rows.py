@@ -18,6 +18,7 @@ from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.kernels.reference import rows as row_kernels
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe, Step
+from fleet_mpi.parameter_server.tables.row_means import RowMean
 
 if TYPE_CHECKING:
     from fleet_mpi.parameter_server.tables.base import Node
@@ -128,7 +129,7 @@ class RowTable:
                                self.rule.new_states(self.params, **given), strict=True))
         self.hypers = self.rule.complete({name: value for name, value in given.items() if name in self.rule.hypers})
         self._begins = {shard.block: (shard, begin) for shard, begin in self.placed}
-        self._merge = update_rules.RowMerger()
+        self.mean = RowMean(self.height)
 
     # ------------------------------------------------------------------ values by name, as in DenseTable
 
@@ -196,7 +197,7 @@ class RowTable:
 
     def update(self, contributions: Sequence[Rows]) -> None:
         """By the mean over all contributors, with the row or without."""
-        gradient = RowGradient(self, self._mean(contributions))
+        gradient = RowGradient(self, self.mean(contributions))
         for step in self.recipe.steps:
             assert not isinstance(step, BoundNorm)
             gradient.apply(step)
@@ -204,17 +205,7 @@ class RowTable:
 
     def gradients(self, contributions: Sequence[Rows]) -> list[RowGradient]:
         """One: the mean as ``update`` has it."""
-        return [RowGradient(self, self._mean(contributions))]
-
-    def _mean(self, contributions: Sequence[Rows]) -> Rows:
-        if len(contributions) == 1:
-            # Workers merge what they send.
-            rows, = contributions
-            return update_rules.MergedRows(rows.ids, rows.values, self.height)
-        merged = self._merge(Rows(np.concatenate([rows.ids for rows in contributions]),
-                                  np.concatenate([rows.values for rows in contributions]), self.height))
-        np.multiply(merged.values, 1.0 / len(contributions), out=merged.values)
-        return merged
+        return [RowGradient(self, self.mean(contributions))]
 
     def nodes_of(self, array: np.ndarray) -> list[Node]:
         """The nodes of the tree of squares of an array that lies as the table does."""
