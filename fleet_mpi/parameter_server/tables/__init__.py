@@ -3,6 +3,7 @@
     base    the seam: what others know of a table
     dense   variables that travel whole, all of a job in one table: flat images, updated piece by piece
     rows    a table of fixed height that travels by rows
+    growing/    what a server keeps of a table that grows: rows for any id
 
 A new kind is one file and its line in ``TABLES``.
 """
