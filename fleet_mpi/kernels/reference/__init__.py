@@ -24,6 +24,9 @@ Tables:
     rows                gather, scatter, and sums of rows with the same id
     slots               tables that grow: the row of any 64-bit id
     partitions          which server has the row of any 64-bit id
+    row_index           growing tables: the slot of any 64-bit id, in an index that grows in shares
+    row_slab            growing tables: copies and update rules on rows by slot
+    row_draws           growing tables: first values of many rows
     row_products        products with rows chosen by id
     row_squares         sums of squares over some rows
     xxhash              XXH64 of ids

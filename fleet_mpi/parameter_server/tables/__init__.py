@@ -3,6 +3,7 @@
     base       the seam: what others know of a table
     dense      variables that travel whole, all of a job in one table: flat images, updated piece by piece
     rows       a table of fixed height that travels by rows
+    growing/   a table that grows: rows for any id
     row_means  the mean of what workers contribute to rows
 
 A new kind is one file and its line in ``TABLES``.

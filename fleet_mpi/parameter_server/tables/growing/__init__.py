@@ -1,0 +1,8 @@
+"""A server's part of a table that grows: rows for any int64 id, made by the first push that brings one.
+
+    store     RowStore: ids, their rows, and the update rule run on them
+    index     which slot keeps which id; it grows in shares
+    layout    where values and states are within a row of the slab
+    rules     the update rules that such tables take
+    memory    address space that becomes memory page by page, and what a budget allows
+"""
