@@ -118,7 +118,7 @@ class DistantTable:
 class Rows:
     """Some rows of a larger array: the gradient of an embedding, or what a sparse push carries.
 
-    ``ids`` (int64 [n]) may repeat; ``values`` is [n, ...]; ``height`` is the number of rows of the whole, or ANY_HEIGHT.
+    ``ids`` (int64 [n]) may repeat; ``values`` is [n, ...]; ``height`` is that of the whole, perhaps ANY_HEIGHT.
     """
 
     __slots__ = ("ids", "values", "height")

@@ -15,6 +15,8 @@
     norms             updates that need norms over all servers
     snapshots         a server's part in saving and loading
     state             what the servers keep, as a worker reads and writes it
+    wholes            how one value is made up of what each server keeps of it
+    row_loads         the rows of a table that grows, on their way to its servers
     agreement         what two ranks believe of their job, compared
     attendance        servers that begin, and processes that leave without having taken part
     stalls            whom a server calls late

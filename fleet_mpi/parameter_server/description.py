@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fleet_mpi import update_rules
+from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.parameter_server.tables.dense import DenseDescription
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fleet_mpi.parameter_server.tables.base import Described, DescribedByRows, Variable
     from fleet_mpi.placement.placing import Placement
     from fleet_mpi.placement.shard import Shard
+    from fleet_mpi.update_rules import StateLook
 
 LoadedFrom: TypeAlias = list[Any]   # [folder, files] that values come from: a list, as it travels
 
@@ -98,22 +99,26 @@ class Inventory:
         """The shards of a variable, in order: together they are the whole of it."""
         return self._tables[self.variable(name).name].shards_of(name)
 
-    def state(self, variable: str, name: str) -> update_rules.State:
-        """The rule's State of this name."""
-        rule = self.recipe(self.variable(variable).name).rule
-        states = {state.name: state for state in update_rules.RULES[rule].states}
+    def grows(self, key: StateKey) -> bool:
+        """Whether it belongs to a table that has a row for any id."""
+        return key.kind in ("param", "state") and self.variable(key.variable).shape[:1] == (ANY_HEIGHT,)
+
+    def state(self, variable: str, name: str) -> StateLook:
+        """How a state looks, by the rule's name of it."""
+        known = self.variable(variable)
+        states = self._tables[variable].states_of(known)
         if name not in states:
-            raise UsageError(f"{variable} is updated by {rule}, which has no state {name!r}; {nearest(name, states)}")
+            raise UsageError(f"{variable} is updated by {self.recipe(variable).rule}, which has no state {name!r}; "
+                             f"{nearest(name, states)}")
         return states[name]
 
     def is_spread(self, key: StateKey) -> bool:
-        """Whether each shard has its part of the value; else every place has the same number."""
-        return key.kind == "param" or key.kind == "state" and self.state(key.variable, key.state).like_param
+        """Whether each server has its part of the value; else every place has the same number."""
+        return key.kind == "param" or key.kind == "state" and self.state(key.variable, key.state).is_spread
 
     def shape_and_dtype(self, key: StateKey) -> tuple[tuple[int, ...], np.dtype]:
-        """Of a whole parameter or state."""
+        """Of a whole parameter or state; ANY_HEIGHT first where only servers know how many rows there are."""
+        if key.kind == "state":
+            return self.state(key.variable, key.state)[:2]
         variable = self.variable(key.variable)
-        if key.kind == "param":
-            return tuple(variable.shape), np.dtype(variable.dtype)
-        state = self.state(key.variable, key.state)
-        return tuple(variable.shape) if state.like_param else (1,), np.dtype(state.dtype or variable.dtype)
+        return tuple(variable.shape), np.dtype(variable.dtype)

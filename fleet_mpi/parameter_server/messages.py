@@ -26,7 +26,8 @@ _BY_CODE = {kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, Pe
                                               Diverged, FleetError)}
 _LONGEST_ERROR = 4000
 # The keys of named arrays: their first word, and what follows it.
-_KEYS: dict[Any, list[type]] = {"param": [str, int], "state": [str, int, str], "rate": [str], "counter": [str]}
+_KEYS: dict[Any, list[type]] = {"param": [str, int], "state": [str, int, str], "rate": [str], "counter": [str],
+                                "rows": [str, str]}
 _DTYPES = [np.dtype(name).str for name in ("bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32",
                                            "float64")]
 _MOST_AXES = 32
@@ -134,9 +135,8 @@ def described(inline: Bytes, source: str) -> list[Described]:
     return list(_checked(decode(inline, source), source))
 
 
-def described_one(inline: Bytes, source: str) -> Described:
+def one_of(found: list[Described], source: str) -> Described:
     """(key, dtype, shape) from the description of one array."""
-    found = described(inline, source)
     if len(found) != 1:
         raise PeerLost(f"{source} described {len(found)} arrays where one is expected")
     return found[0]

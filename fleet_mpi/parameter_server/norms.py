@@ -83,7 +83,7 @@ def asks_at(recipes: Mapping[str, Recipe], position: int) -> bool:
 
 def asks_at_the_end(recipes: Mapping[str, Recipe]) -> bool:
     """Whether any rule of the job takes norms."""
-    return any(update_rules.RULES[recipe.rule].norms is not None for recipe in recipes.values())
+    return any(recipe.rule_has_norms for recipe in recipes.values())
 
 
 def sum_for(step: BoundNorm, variable: str, recipes: Mapping[str, Recipe], sums: Sums) -> np.ndarray:

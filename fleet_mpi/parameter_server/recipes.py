@@ -64,7 +64,12 @@ class Recipe(NamedTuple):
     @property
     def needs_norms(self) -> bool:
         """Whether a part of the variable cannot be updated on its own."""
-        return RULES[self.rule].norms is not None or any(isinstance(step, BoundNorm) for step in self.steps)
+        return self.rule_has_norms or any(isinstance(step, BoundNorm) for step in self.steps)
+
+    @property
+    def rule_has_norms(self) -> bool:
+        """Whether the rule itself takes norms; those of growing tables that no other variable has take none."""
+        return self.rule in RULES and RULES[self.rule].norms is not None
 
     def key(self) -> tuple[Any, ...]:
         """What two variables must have in common to be updated in one go."""

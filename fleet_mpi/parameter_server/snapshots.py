@@ -17,11 +17,13 @@ the servers in the same order, and goes on to the next when it is in: so two nev
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.arrays import aligned
 from fleet_mpi.errors import EnvironmentProblem, PeerLost, UsageError
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.wire import protocol
@@ -31,12 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fleet_mpi.parameter_server.inbox import Inbox
-    from fleet_mpi.parameter_server.messages import Key
+    from fleet_mpi.parameter_server.messages import Described, Key
     from fleet_mpi.parameter_server.server import Server
+    from fleet_mpi.parameter_server.tables.base import Columns
     from fleet_mpi.wire.protocol import Header
 
 ALONE = 1         # the number of a FREEZE by a worker that is going to change values
 KEEP_COPIES = 1   # the number of a THAW by a worker that reads its copies from now on
+LAST_ROWS = 1     # the number of a STORE of rows by id after which no more come: others are forgotten
 
 
 class Copies(NamedTuple):
@@ -49,8 +53,9 @@ class Copies(NamedTuple):
 class Snapshots:
     """Handles STORE, FETCH, FREEZE, COPY and THAW for a server, and parks its pushes while it is frozen.
 
-    Keys of arrays are ("param", variable, block), ("state", variable, block, the rule's state), ("rate", name) and
-    ("counter", name). ``counters`` is set where there are schedules: called, it gives {name: array} of what they keep.
+    Keys of arrays are ("param", variable, block), ("state", variable, block, the rule's state), ("rate", name),
+    ("counter", name) and, of a table that grows, ("rows", variable, column). ``counters`` is set where there are
+    schedules: called, it gives {name: array} of what they keep.
     """
 
     def __init__(self, server: Server) -> None:
@@ -191,7 +196,11 @@ class Snapshots:
 
     def _store(self, inbox: Inbox, header: Header) -> None:
         """Receive one array, straight to where it belongs, or first beside it where it has several places."""
-        key, dtype, shape = messages.described_one(inbox.inline(header), self._name(inbox))
+        described = messages.described(inbox.inline(header), self._name(inbox))
+        if described and described[0][0][0] == "rows":
+            self._store_rows(inbox, header, described)
+            return
+        key, dtype, shape = messages.one_of(described, self._name(inbox))
         known = self.find(key)
         if (dtype, shape, header.body) != (known.dtype, known.shape, known.nbytes):
             raise PeerLost(f"{self._name(inbox)} sent {list(key)} as {dtype} {list(shape)} in {header.body} bytes, "
@@ -210,6 +219,28 @@ class Snapshots:
         else:
             self.server.answer(inbox)
 
+    def _store_rows(self, inbox: Inbox, header: Header, described: list[Described]) -> None:
+        """Receive columns of some rows of a table that grows: each begins on a cache line."""
+        table, expected = self._columns_of(described[0][0]), sum(aligned(bytes_for(one)) for one in described)
+        if header.body != expected or any(key[:2] != described[0][0][:2] for key, _, _ in described):
+            raise PeerLost(f"{self._name(inbox)} sent rows in {header.body} bytes, described {expected} bytes of "
+                           f"{[list(key) for key, _, _ in described]!r:.200}")
+        body = messages.room_for(header.body, self._name(inbox))
+
+        def take() -> None:
+            columns, start = {}, 0
+            for one in described:
+                key, dtype, shape = one
+                columns[key[2]] = body[start:start + bytes_for(one)].view(dtype).reshape(shape)
+                start += aligned(bytes_for(one))
+            self.stores += 1
+            table.take(columns, header.number == LAST_ROWS)
+            self.server.answer(inbox)
+        if len(body):
+            inbox.receive_whole(body, take)
+        else:
+            take()
+
     def find(self, key: Key) -> np.ndarray:
         """The array of this key: a view of what the server keeps, or a copy of one number."""
         try:
@@ -217,10 +248,18 @@ class Snapshots:
                 return self.server.rates[key[1]]
             if key[0] == "counter":
                 return self.counters()[key[1]]
+            if key[0] == "rows":
+                return self._columns_of(key).get(key[2])
             table = self.server.table_of(key[1])
             return table.param(*key[1:]) if key[0] == "param" else table.state(*key[1:])
         except (KeyError, IndexError, StopIteration):
             raise UsageError(f"{self.server.name_of(self.server.transport.rank)} keeps no {list(key)}") from None
+
+    def _columns_of(self, key: Key) -> Columns:
+        columns = self.server.table_of(key[1]).columns
+        if columns is None:
+            raise UsageError(f"{self.server.name_of(self.server.transport.rank)} keeps {key[1]!r} by blocks, not by id")
+        return columns
 
     def _lies_in_place(self, key: Key) -> bool:
         """A number that goes with a variable is given out as a copy: each segment of the table has its own."""
@@ -233,6 +272,12 @@ class Snapshots:
 
     def _name(self, inbox: Inbox) -> str:
         return self.server.name_of(inbox.rank)
+
+
+def bytes_for(described: Described) -> int:
+    """How many bytes an array has that was described."""
+    _, dtype, shape = described
+    return math.prod(shape) * dtype.itemsize
 
 
 def bytes_of(array: np.ndarray) -> np.ndarray:

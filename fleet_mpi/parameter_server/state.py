@@ -8,34 +8,33 @@ side.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fleet_mpi import arrays
+from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
-from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server import messages, wholes
 from fleet_mpi.parameter_server.description import Inventory
+from fleet_mpi.parameter_server.row_loads import RowLoad
 from fleet_mpi.parameter_server.snapshots import ALONE, KEEP_COPIES, bytes_of
+from fleet_mpi.parameter_server.tables.base import COUNT
+from fleet_mpi.parameter_server.wholes import BATCH_BYTES, OneNumber, Place
 from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from fleet_mpi.parameter_server.client import Client
     from fleet_mpi.parameter_server.control_requests import Places
     from fleet_mpi.parameter_server.description import StateKey
     from fleet_mpi.parameter_server.messages import Key
     from fleet_mpi.parameter_server.requests import Link
-    from fleet_mpi.placement.shard import Shard
+    from fleet_mpi.parameter_server.wholes import Asked, Whole
 
-    # What servers are asked for, by server and key: the array to fill, None where the server says of which kind it is.
-    Asked = dict[int, dict[Key, np.ndarray | None]]
     Request = tuple[Link, bytes, np.ndarray | None]   # the server, what is told, and the body, if any
 
-# Of variables that are in flight at once: enough for the links, little beside a model.
-BATCH_BYTES = 1 << 26
 _DESCRIBED_BYTES = 100  # of dtype, shape and brackets in the description of an array
 
 
@@ -110,7 +109,7 @@ class ServerState:
     def _naming(self, keys: Iterable[StateKey]) -> list[Request]:
         """Requests that name values, each as many as fit into a message."""
         named: dict[int, list[Key]] = {}
-        for place in (place for key in keys for place in self._places_to_read(key)):
+        for place in (place for key in keys for place in self._whole_of(key).wanted):
             named.setdefault(place.server, []).append(place.wire_key)
         return [(self.client.links[server], inline, None) for server, names in named.items()
                 for inline in messages.encoded_lists(names, protocol.PIECE)]
@@ -138,43 +137,35 @@ class ServerState:
 
     def fetch_all(self, keys: Iterable[StateKey]) -> Iterator[np.ndarray]:
         """Yield the value of each key, whole, in order: a batch is asked for at once, one request to each server."""
-        batch: list[StateKey] = []
+        batch: list[Whole] = []
         sizes = np.zeros(2, np.int64)
         for key in keys:
-            more = self._sizes(key)
+            whole = self._whole_of(key)
+            more = _sizes(whole)
             if batch and (sizes + more > (BATCH_BYTES, protocol.PIECE)).any():
                 yield from self._fetch_batch(batch)
                 batch, sizes = [], np.zeros(2, np.int64)
-            batch.append(key)
+            batch.append(whole)
             sizes += more
         yield from self._fetch_batch(batch)
 
-    def _sizes(self, key: StateKey) -> np.ndarray:
-        """The bytes of a value, and of the words that describe it in the answers."""
-        places = self._places_to_read(key)
-        itemsize = self.inventory.shape_and_dtype(key)[1].itemsize if self.inventory.is_spread(key) else 0
-        return np.array([sum(place.shard.size * itemsize for place in places if place.shard is not None),
-                         sum(len(messages.encode(list(place.wire_key))) + _DESCRIBED_BYTES for place in places)])
+    def count(self, table: str) -> int:
+        """How many rows all servers store of a table that grows."""
+        found = [OneNumber([Place(link.index, ("rows", table, COUNT))]) for link in self.client.links]
+        return int(sum(one.item() for one in self._fetch_batch(found)))
 
-    def _fetch_batch(self, keys: list[StateKey]) -> Iterator[np.ndarray]:
+    def _fetch_batch(self, batch: Sequence[Whole]) -> Iterator[np.ndarray]:
         asked: Asked = {}
-        wholes = [self._new_whole(key, asked) for key in keys]
+        for whole in batch:
+            whole.ask(asked)
         self._ask_all(Kind.FETCH, [(self.client.links[server], messages.encode([list(one) for one in wanted]), None)
                                    for server, wanted in asked.items()],
                       lambda link, inline: self._targets(link, inline, asked[link.index]))
-        for key, whole in zip(keys, wholes):
-            if whole is None:
-                place = self._places_to_read(key)[0]
-                whole = asked[place.server][place.wire_key]
-            assert whole is not None   # every answer was taken
-            yield whole
+        for whole in batch:
+            yield whole.made(asked)
 
-    def _new_whole(self, key: StateKey, asked: Asked) -> np.ndarray | None:
-        """An array for a value that is spread over servers; its parts are added to what each server is asked for."""
-        whole = arrays.empty(*self.inventory.shape_and_dtype(key)) if self.inventory.is_spread(key) else None
-        for server, wire_key, shard in self._places_to_read(key):
-            asked.setdefault(server, {})[wire_key] = None if whole is None else _part(whole, shard)
-        return whole
+    def _whole_of(self, key: StateKey) -> Whole:
+        return wholes.whole_of(self.inventory, key, len(self.client.links))
 
     def _targets(self, link: Link, inline: np.ndarray, wanted: dict[Key, np.ndarray | None]) -> list[np.ndarray]:
         """Where the body of an answer goes, as bytes; PeerLost where the answer is not what was asked for."""
@@ -192,51 +183,58 @@ class ServerState:
 
     # ------------------------------------------------------------------ writing
 
+    @contextlib.contextmanager
+    def storing(self) -> Iterator[Callable[[StateKey, np.ndarray], None]]:
+        """Gives what lets the servers have whole values, one call for each, in any order.
+
+        Rows of a table that grows are stored at the end of the block, when all of their columns are there.
+        """
+        loads: dict[str, RowLoad] = {}
+
+        def store(key: StateKey, array: np.ndarray) -> None:
+            if not self.inventory.grows(key):
+                self.store(key, array)
+                return
+            if key.variable not in loads:
+                loads[key.variable] = RowLoad(self.client, key.variable)
+            self._check(key, array)
+            loads[key.variable].add(key.state, array)
+        yield store
+        for load in loads.values():
+            for requests, number in load.rounds():
+                self._ask_all(Kind.STORE, requests, number=number)
+
     def store(self, key: StateKey, array: np.ndarray) -> None:
         """Let the servers have the value of a key, from a whole array; all servers are sent theirs at once."""
         if key.kind in ("param", "state"):
             self._check(key, array)
-        is_spread, array = self.inventory.is_spread(key), np.ascontiguousarray(array)
+        array = np.ascontiguousarray(array)
+        places = wholes.places_of(self.inventory, key, len(self.client.links))
+        parts = [wholes.part(array, shard) for shard in wholes.shards_of(self.inventory, key)] if (
+            self.inventory.is_spread(key)) else [array] * len(places)
         requests: list[Request] = []
-        for server, wire_key, shard in self._places(key):
-            described, (part,) = messages.manifest({wire_key: _part(array, shard) if is_spread else array})
-            requests.append((self.client.links[server], described, bytes_of(part)))
+        for (server, wire_key), part in zip(places, parts):
+            described, (line,) = messages.manifest({wire_key: part})
+            requests.append((self.client.links[server], described, bytes_of(line)))
         self._ask_all(Kind.STORE, requests)
 
     def _check(self, key: StateKey, array: np.ndarray) -> None:
-        shape, dtype = self.inventory.shape_and_dtype(key)
-        if (tuple(array.shape), array.dtype) != (shape, dtype):
-            raise UsageError(f"{' '.join(key).strip()}: the servers keep {dtype} {list(shape)}, got {array.dtype} "
+        look = self.inventory.shape_and_dtype(key)
+        if not fits(array, *look):
+            raise UsageError(f"{' '.join(key).strip()}: the servers keep {look[1]} {list(look[0])}, got {array.dtype} "
                              f"{list(array.shape)}")
-
-    # ------------------------------------------------------------------ where things are
-
-    def _places(self, key: StateKey) -> list[_Place]:
-        """Every array of the servers that belongs to a value; shards without elements have none."""
-        if key.kind in ("rate", "counter"):
-            return [_Place(link.index, (key.kind, key.variable), None) for link in self.client.links]
-        state = (key.state,) if key.kind == "state" else ()
-        return [_Place(shard.server, (key.kind, key.variable, shard.block, *state), shard)
-                for shard in self.inventory.shards(key.variable) if shard.size]
-
-    def _places_to_read(self, key: StateKey) -> list[_Place]:
-        """All parts of a value, or one place of a number that all places have."""
-        places = self._places(key)
-        return places if self.inventory.is_spread(key) else places[:1]
 
     def _name(self, link: Link) -> str:
         return self.client.name_of(link.rank)
 
 
-class _Place(NamedTuple):
-    """A server, the name of an array on the wire, and the shard that it belongs to, if any."""
-
-    server: int
-    wire_key: Key
-    shard: Shard | None
+def fits(array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    """Whether an array looks so; of ANY_HEIGHT is one of any height."""
+    known = (len(array), *shape[1:]) if shape[:1] == (ANY_HEIGHT,) and array.ndim else shape
+    return (tuple(array.shape), array.dtype) == (known, dtype)
 
 
-def _part(whole: np.ndarray, shard: Shard | None) -> np.ndarray:
-    """The part of a whole array that a shard has."""
-    assert shard is not None   # what is spread has shards
-    return whole.reshape(-1)[shard.offset:shard.offset + shard.size].reshape(shard.shape)
+def _sizes(whole: Whole) -> np.ndarray:
+    """The bytes of a value, and of the words that describe it in the answers."""
+    return np.array([whole.nbytes, sum(len(messages.encode(list(place.wire_key))) + _DESCRIBED_BYTES
+                                       for place in whole.wanted)])

@@ -3,9 +3,11 @@
 import numpy as np
 
 from fleet_mpi.kernels.numba.compiling import compiled
-from fleet_mpi.kernels.reference.partitions import BITS, MULTIPLIERS
+from fleet_mpi.kernels.reference.partitions import BITS
+from fleet_mpi.kernels.reference.row_index import FACTORS, SHIFTS
 
-FIRST, SECOND = np.uint64(MULTIPLIERS[0]), np.uint64(MULTIPLIERS[1])
+SHIFT0, SHIFT1, SHIFT2 = (np.uint64(one) for one in SHIFTS)
+FACTOR0, FACTOR1 = (np.uint64(one) for one in FACTORS)
 DROPPED = np.uint64(64 - BITS)
 
 
@@ -17,9 +19,9 @@ def split_by_partition(ids, counts, local, order):
 @compiled
 def _partition_of(key):
     hashed = np.uint64(key)
-    hashed = (hashed ^ hashed >> np.uint64(30)) * FIRST
-    hashed = (hashed ^ hashed >> np.uint64(27)) * SECOND
-    return np.int64((hashed ^ hashed >> np.uint64(31)) >> DROPPED)
+    hashed = (hashed ^ hashed >> SHIFT0) * FACTOR0
+    hashed = (hashed ^ hashed >> SHIFT1) * FACTOR1
+    return np.int64((hashed ^ hashed >> SHIFT2) >> DROPPED)
 
 
 @compiled

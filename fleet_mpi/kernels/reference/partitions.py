@@ -6,17 +6,16 @@ neighbouring partitions. Ids of one server stay spread in the hash's lower bits.
 
 from fleet_mpi.arrays import module_of
 from fleet_mpi.kernels import kernel
+from fleet_mpi.kernels.reference.row_index import hash_ids
 
-BITS = 10          # 1024 partitions
-MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)   # splitmix64's finish
+BITS = 10   # 1024 partitions
 
 
 def partitions_of(ids):
     """The partition of each id, int64."""
-    hashed = ids.astype("uint64")
-    hashed = (hashed ^ hashed >> 30) * MULTIPLIERS[0]
-    hashed = (hashed ^ hashed >> 27) * MULTIPLIERS[1]
-    return ((hashed ^ hashed >> 31) >> 64 - BITS).astype("int64")
+    hashed = module_of(ids).empty(ids.shape, "uint64")
+    hash_ids.reference(ids, hashed)
+    return (hashed >> 64 - BITS).astype("int64")
 
 
 @kernel

@@ -1,10 +1,9 @@
 """What a server keeps, by kinds of tables.
 
-    base       the seam: what others know of a table
-    dense      variables that travel whole, all of a job in one table: flat images, updated piece by piece
-    rows       a table of fixed height that travels by rows
-    growing/   a table that grows: rows for any id
-    row_means  the mean of what workers contribute to rows
+    base      the seam: what others know of a table
+    dense     variables that travel whole, all of a job in one table: flat images, updated piece by piece
+    rows      a table of fixed height that travels by rows
+    growing/  a table that grows: rows for any id
 
 A new kind is one file and its line in ``TABLES``.
 """
@@ -14,10 +13,12 @@ from typing import Any
 from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.parameter_server.tables import rows
 from fleet_mpi.parameter_server.tables.base import DescribedByRows
+from fleet_mpi.parameter_server.tables.growing.description import GrowingDescription
 
 # Tables that are asked for rows, by kind. The dense one is not declared: every job has it.
 TABLES: dict[str, type[DescribedByRows]] = {
     "rows": rows.RowTableDescription,
+    "growing": GrowingDescription,
 }
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from fleet_mpi.parameter_server.recipes import Recipe, Step
     from fleet_mpi.placement.shard import Shard
+    from fleet_mpi.update_rules import StateLook
 
     class Variable(Protocol):
         """What is known of a variable."""
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
 
         @property
         def shape(self) -> tuple[int, ...]:
-            """Of the whole."""
+            """Of the whole; ANY_HEIGHT first where only servers know how many rows there are."""
 
         @property
         def dtype(self) -> str:
             """The type of an element."""
+
+# Columns of a table that grows besides the states of its rule; KEYS and SCORES go on its name in files.
+KEYS, VALUES, SCORES, COUNT = "@KEYS", "@VALUES", "@SCORES", "@COUNT"
 
 Contribution: TypeAlias = Any   # what a table reads from a push: each kind's own
 Node: TypeAlias = tuple[int, int, float]   # of a tree of squares: level, index, sum
@@ -53,8 +57,11 @@ class Described(Protocol):
     def recipe_of(self, variable: str) -> Recipe:
         """How a variable is updated."""
 
+    def states_of(self, variable: Variable) -> Mapping[str, StateLook]:
+        """{the rule's name of a state: how it looks}."""
+
     def shards_of(self, variable: str) -> Sequence[Shard]:
-        """All shards of a variable, in order: together they are the whole of it."""
+        """All shards of a variable, in order: together they are the whole of it, unless it grows."""
 
     def table(self, server: int, rates: Mapping[str, np.ndarray]) -> Table:
         """What server number ``server`` keeps; ``rates`` is {name: [1] array}, which changes in place."""
@@ -111,12 +118,30 @@ class Gradient(Protocol):
         """Run the rule, with the sums of squares of what was measured, in that order."""
 
 
+class Columns(Protocol):
+    """All rows that a server stores, by columns: KEYS, VALUES, and each state of the rule; for loading and saving."""
+
+    def get(self, name: str) -> np.ndarray:
+        """A column, in the same order as the others: a view. A state that is one number for the table, and COUNT, in
+        [1]. KeyError where there is none.
+        """
+
+    def take(self, columns: Mapping[str, np.ndarray], are_last: bool) -> None:
+        """Take over rows; with the last ones, forget those that did not come. Without states, rows that are here keep
+        theirs. PeerLost for columns that cannot be.
+        """
+
+
 class Table(Protocol):
     """What one server keeps of a table, and how that changes."""
 
     @property
     def needs_norms(self) -> bool:
         """Whether any variable of the table, on any server, takes norms in its update."""
+
+    @property
+    def columns(self) -> Columns | None:
+        """What has the values of a table that grows, which has no shards; None for any other."""
 
     # What travels.
 

@@ -19,10 +19,10 @@ from fleet_mpi.parameter_server.recipes import Recipe, Step
 
 if TYPE_CHECKING:
     from fleet_mpi.parameter_server.flat import Piece
-    from fleet_mpi.parameter_server.tables.base import Node
+    from fleet_mpi.parameter_server.tables.base import Node, Variable as KnownVariable
     from fleet_mpi.placement.placing import Placement
     from fleet_mpi.placement.shard import Shard, Variable
-    from fleet_mpi.update_rules import Rule, State
+    from fleet_mpi.update_rules import Rule, State, StateLook
 
 
 class DenseDescription(NamedTuple):
@@ -39,6 +39,10 @@ class DenseDescription(NamedTuple):
     def recipe_of(self, variable: str) -> Recipe:
         """How a variable is updated."""
         return self.recipes[variable]
+
+    def states_of(self, variable: KnownVariable) -> dict[str, StateLook]:
+        """The rule's."""
+        return update_rules.RULES[self.recipes[variable.name].rule].looks(variable.shape, variable.dtype)
 
     def shards_of(self, variable: str) -> Sequence[Shard]:
         """All of a variable."""
@@ -76,7 +80,7 @@ class DenseTable:
     """The dense variables of one server. ``recipes`` is {variable: Recipe}; ``rates`` {name: [1] array}."""
 
     def __init__(self, image: ServerImage, recipes: Mapping[str, Recipe], rates: Mapping[str, np.ndarray]) -> None:
-        self.image, self.recipes, self.rates = image, recipes, rates
+        self.image, self.recipes, self.rates, self.columns = image, recipes, rates, None
         self.params = _zeros(image.nbytes)
         # Of variables elsewhere too: a server that needs none still tells the others that it has nothing to add.
         self.needs_norms = any(recipe.needs_norms for recipe in recipes.values())
@@ -104,15 +108,13 @@ class DenseTable:
         """{state name: image of bytes}, at the rules' initial values."""
         states: dict[str, np.ndarray] = {}
         for segment in self._all_segments():
-            hypers = {**dict(segment.recipe.hypers)}
-            known = {**segment.rule.hypers, **segment.rule.setup}
+            hypers, known = dict(segment.recipe.hypers), {**segment.rule.hypers, **segment.rule.setup}
             made = segment.rule.new_states(np.empty(0, segment.dtype),
                                            **{name: value for name, value in hypers.items() if name in known})
             for state, initial in zip(segment.rule.states, made, strict=True):
                 if state.like_param:
                     image = states.setdefault(state.name, _zeros(self.image.nbytes))
-                    value = _initial(state, hypers, segment.rule)
-                    segment.line(image)[...] = value
+                    segment.line(image)[...] = _initial(state, hypers, segment.rule)
                 else:
                     segment.small[state.name] = initial
         return states
@@ -134,9 +136,7 @@ class DenseTable:
             known = self._contributions[address] = Contribution(body)
         return known
 
-    def answer_bytes(self, count: int = 0) -> int:
-        """The length of the image."""
-        return self.image.nbytes
+    answer_bytes = push_bytes
 
     def answer(self, ids: np.ndarray, out: np.ndarray) -> None:
         """The parameters as they are."""

@@ -18,11 +18,11 @@ from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.kernels.reference import rows as row_kernels
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe, Step
-from fleet_mpi.parameter_server.tables.row_means import RowMean
 
 if TYPE_CHECKING:
-    from fleet_mpi.parameter_server.tables.base import Node
+    from fleet_mpi.parameter_server.tables.base import Node, Variable
     from fleet_mpi.placement.shard import Shard
+    from fleet_mpi.update_rules import StateLook
 
 
 class RowOutOfRange(UsageError, IndexError):
@@ -65,6 +65,10 @@ class RowTableDescription(NamedTuple):
     def recipe_of(self, variable: str) -> Recipe:
         """The table's."""
         return self.recipe
+
+    def states_of(self, variable: Variable) -> dict[str, StateLook]:
+        """The rule's."""
+        return update_rules.RULES[self.recipe.rule].looks(self.shape, self.dtype)
 
     def shards_of(self, variable: str) -> tuple[Shard, ...]:
         """The table's."""
@@ -115,6 +119,8 @@ class RowRoute:
 class RowTable:
     """One server's part of a table."""
 
+    columns = None
+
     def __init__(self, description: RowTableDescription, server: int, rates: Mapping[str, np.ndarray]) -> None:
         self.description, self.rates, self.recipe = description, rates, description.recipe
         self.name, self.width, self.dtype = description.name, description.width, np.dtype(description.dtype)
@@ -129,7 +135,7 @@ class RowTable:
                                self.rule.new_states(self.params, **given), strict=True))
         self.hypers = self.rule.complete({name: value for name, value in given.items() if name in self.rule.hypers})
         self._begins = {shard.block: (shard, begin) for shard, begin in self.placed}
-        self.mean = RowMean(self.height)
+        self.mean = update_rules.RowMean(self.height)
 
     # ------------------------------------------------------------------ values by name, as in DenseTable
 

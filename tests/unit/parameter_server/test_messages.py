@@ -88,7 +88,7 @@ def test_a_description_as_deep_as_no_list_is_refused():
 @pytest.mark.parametrize("value", ([], [[["rate", "x"], "<f4", [1]]] * 2))
 def test_where_one_array_is_expected_others_are_refused(value):
     with pytest.raises(PeerLost, match="worker 1 described . arrays where one is expected"):
-        messages.described_one(coded(value), "worker 1")
+        messages.one_of(messages.described(coded(value), "worker 1"), "worker 1")
 
 
 @pytest.mark.parametrize("kind", (errors.UsageError, errors.EnvironmentProblem, errors.PeerLost, errors.Stalled,

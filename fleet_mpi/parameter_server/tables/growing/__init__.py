@@ -1,5 +1,8 @@
 """A server's part of a table that grows: rows for any int64 id, made by the first push that brings one.
 
+    description  what all ranks agree on, and which server has the row of an id
+    table     what one server keeps: requests and updates
+    columns   all rows as columns, for saving and loading
     store     RowStore: ids, their rows, and the update rule run on them
     index     which slot keeps which id; it grows in shares
     layout    where values and states are within a row of the slab

@@ -1,0 +1,123 @@
+"""What all ranks of a job know of a table that grows, and the way to its rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fleet_mpi.arrays import ANY_HEIGHT
+from fleet_mpi.errors import UsageError
+from fleet_mpi.kernels.reference import partitions, row_draws
+from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe
+from fleet_mpi.parameter_server.tables.base import KEYS
+from fleet_mpi.parameter_server.tables.growing.rules import growing_rule
+from fleet_mpi.parameter_server.tables.growing.table import GrowingTable
+from fleet_mpi.update_rules import StateLook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fleet_mpi.parameter_server.tables.base import Variable
+
+# What rows may begin with, by name: the draws' numbers follow. All but the constant are drawn by counter.
+DRAWS = {"uniform": row_draws.uniform, "normal": row_draws.normal}
+MOST_SERVERS = 1 << partitions.BITS
+
+
+class GrowingDescription(NamedTuple):
+    """Plain data. ``init`` is a draw and its numbers, or ("constant", number), or empty: zeros; ``key`` of the draw."""
+
+    name: str
+    width: int
+    dtype: str
+    recipe: Recipe
+    init: tuple[Any, ...] = ()
+    key: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many rows it has is known to its servers only."""
+        return ANY_HEIGHT, self.width
+
+    @property
+    def variables(self) -> dict[str, GrowingDescription]:
+        """The table itself."""
+        return {self.name: self}
+
+    def recipe_of(self, variable: str) -> Recipe:
+        """The table's."""
+        return self.recipe
+
+    def states_of(self, variable: Variable) -> dict[str, StateLook]:
+        """The rule's, and beside them the ids."""
+        rule = growing_rule(self.recipe.rule)
+        looks = {state.name: StateLook((ANY_HEIGHT, 1 if state.name in rule.one_per_row else self.width)
+                                       if state.like_param else (1,), np.dtype(state.dtype or self.dtype),
+                                       state.like_param) for state in rule.states}
+        return {KEYS: StateLook((ANY_HEIGHT,), np.dtype(np.int64), True), **looks}
+
+    def shards_of(self, variable: str) -> tuple[()]:
+        """None: rows are placed by their ids."""
+        return ()
+
+    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> GrowingTable:
+        """What a server keeps; ``rates`` is {name: [1] array}."""
+        return GrowingTable(self, rates)
+
+    def route(self, servers: int) -> GrowingRoute:
+        """Which server has which row."""
+        return GrowingRoute(servers)
+
+    @property
+    def first_values(self) -> Callable[[np.ndarray, np.ndarray], None]:
+        """What fills ``out`` ([ids, width]) with the rows that some ids begin with."""
+        return first_values(self.init, self.key)
+
+
+class GrowingRoute:
+    """Where rows are, for a job of so many servers: each has the ids of some partitions, which travel as they are."""
+
+    def __init__(self, servers: int) -> None:
+        if servers > MOST_SERVERS:
+            raise UsageError(f"a table that grows is spread over at most {MOST_SERVERS} servers, this job has "
+                             f"{servers}")
+        self.servers = servers
+
+    def check(self, ids: np.ndarray) -> None:
+        """Every id is good."""
+
+    def split(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """(ids ordered by server, the positions they were at, or None for as they were; how many per server)."""
+        if self.servers == 1:
+            return ids, None, np.array([len(ids)])
+        local, order, counts = np.empty_like(ids), np.empty_like(ids), np.empty(self.servers, np.int64)
+        partitions.split_by_partition(ids, counts, local, order)
+        return local, order, counts
+
+
+def first_values(init: tuple[Any, ...], key: int) -> Callable[[np.ndarray, np.ndarray], None]:
+    """What fills ``out`` ([ids, width]) with the rows of some ids: the same for any cut of a table, of any kind."""
+    kind, *numbers = init or ("constant", 0.0)
+    if kind == "constant":
+        return lambda ids, out: row_draws.constant(ids, out, *numbers)
+    return lambda ids, out: DRAWS[kind](ids, out, key, *numbers)
+
+
+def with_keys(recipe: Recipe, name: str) -> Recipe:
+    """The recipe of a table that grows: its ids are in files beside its states."""
+    return recipe._replace(states=((KEYS, f"{name}{KEYS}"), *recipe.states))
+
+
+def refuse_recipe(recipe: Recipe, what: str) -> None:
+    """UsageError for an update that rows which are not stored would have to take part in; ``what`` begins it."""
+    try:
+        growing_rule(recipe.rule).complete(dict(recipe.hypers))
+    except UsageError as error:
+        raise UsageError(f"{what}: {error}") from None
+    if any(isinstance(step, Decay) for step in recipe.steps):
+        raise UsageError(f"{what}: l1 and l2 concern every row, also those that no server stores yet: a table without "
+                         f"height has no decay; give height, or decay in the model")
+    if any(isinstance(step, BoundNorm) for step in recipe.steps):
+        raise UsageError(f"{what}: clip_norm takes the norm of a whole table: a table without height is clipped by "
+                         f"clip_value; or give height")

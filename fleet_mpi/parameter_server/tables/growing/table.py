@@ -1,0 +1,135 @@
+"""One server's part of a table that grows: what travels, and how workers' gradients become an update of its rows.
+
+Rows lie in a ``RowStore``. A pull never changes it: the row of an id that is not stored is what it would begin with.
+Gradients are summed by id in worker order and divided by the number of all contributors, as for tables of fixed height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fleet_mpi import update_rules
+from fleet_mpi.arrays import ANY_HEIGHT, Rows, aligned
+from fleet_mpi.errors import EnvironmentProblem, PeerLost
+from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.tables.growing.columns import RowColumns
+from fleet_mpi.parameter_server.tables.growing.store import RowStore
+
+if TYPE_CHECKING:
+    from fleet_mpi.parameter_server.recipes import Step
+    from fleet_mpi.parameter_server.tables.base import Node
+    from fleet_mpi.parameter_server.tables.growing.description import GrowingDescription
+    from fleet_mpi.placement.shard import Shard
+    from fleet_mpi.update_rules import MergedRows
+
+MOST_ROWS = 1 << 31   # in one request: slots are numbered with 32 bits
+
+
+class GrowingTable:
+    """Rows by id, of any number."""
+
+    needs_norms = False
+
+    def __init__(self, description: GrowingDescription, rates: Mapping[str, np.ndarray]) -> None:
+        self.description, self.name, self.recipe = description, description.name, description.recipe
+        self.width, self.dtype = description.width, np.dtype(description.dtype)
+        self.rate, self.mean = rates[self.recipe.rate], update_rules.RowMean(ANY_HEIGHT)
+        self.store = RowStore(self.width, self.dtype, self.recipe.rule, dict(self.recipe.hypers),
+                              description.first_values)
+        self.columns = RowColumns(self.name, self.store)
+
+    # ------------------------------------------------------------------ values by name: they are by id here
+
+    def shards(self) -> tuple[Shard, ...]:
+        """None."""
+        return ()
+
+    def param(self, variable: str, block: int) -> np.ndarray:
+        """KeyError: see ``columns``."""
+        raise KeyError(block)
+
+    def state(self, variable: str, block: int, name: str) -> np.ndarray:
+        """KeyError: see ``columns``."""
+        raise KeyError(block)
+
+    def set_state(self, variable: str, block: int, name: str, values: np.ndarray) -> None:
+        """KeyError: see ``columns``."""
+        raise KeyError(block)
+
+    # ------------------------------------------------------------------ what travels
+
+    def push_bytes(self, count: int) -> int:
+        """Of so many rows with their ids."""
+        self._refuse_count(count)
+        return messages.rows_bytes(count, self.width, self.dtype)
+
+    def read(self, body: np.ndarray, count: int) -> Rows:
+        """The Rows that so many bytes hold: views of them."""
+        return Rows(body[:8 * count].view(np.int64), self._rows_of(body[aligned(8 * count):], count), ANY_HEIGHT)
+
+    def answer_bytes(self, count: int) -> int:
+        """Of so many rows."""
+        self._refuse_count(count)
+        return aligned(count * self.width * self.dtype.itemsize)
+
+    def answer(self, ids: np.ndarray, out: np.ndarray) -> None:
+        """Copy the rows of ids; of those that are not stored, what they would begin with."""
+        self.store.read(ids, self._rows_of(out, len(ids)))
+
+    def _rows_of(self, line: np.ndarray, count: int) -> np.ndarray:
+        """The front of a line of bytes as so many rows."""
+        return line[:count * self.width * self.dtype.itemsize].view(self.dtype).reshape(count, self.width)
+
+    def _refuse_count(self, count: int) -> None:
+        if not 0 <= count <= MOST_ROWS:
+            raise PeerLost(f"table {self.name!r}: a request for {count} rows, expected 0 to {MOST_ROWS}: do both run "
+                           f"the same program?")
+
+    # ------------------------------------------------------------------ updating
+
+    def update(self, contributions: Sequence[Rows]) -> None:
+        """By the mean over all contributors, with the row or without."""
+        gradient, = self.gradients(contributions)
+        for step in self.recipe.steps:
+            gradient.apply(step)  # type: ignore[arg-type]  # norms were refused when the table was declared
+        gradient.finish(())
+
+    def gradients(self, contributions: Sequence[Rows]) -> list[GrowingGradient]:
+        """One: the mean."""
+        return [GrowingGradient(self, self.mean(contributions))]
+
+
+class GrowingGradient:
+    """The gradient of some rows on its way through a recipe that has no norms."""
+
+    def __init__(self, table: GrowingTable, rows: MergedRows) -> None:
+        self.table, self.rows = table, rows
+        self.variable, self.recipe = table.name, table.recipe
+
+    def apply(self, step: Step) -> None:
+        """Apply a step that looks at gradients only."""
+        grads = self.rows.values
+        step.apply(grads, grads, np.empty_like(grads))
+
+    def scale(self, factor: np.ndarray) -> None:
+        """Never asked for."""
+
+    def nodes(self) -> list[Node]:
+        """Nothing has a norm here."""
+        return []
+
+    def measure(self) -> dict[str, list[Node]]:
+        """Nothing."""
+        return {}
+
+    def finish(self, squares: tuple[np.ndarray, ...]) -> None:
+        """Make the rows that are not stored yet, and run the rule."""
+        store = self.table.store
+        try:
+            slots = store.add(self.rows.ids)
+        except EnvironmentProblem as error:   # it is full, or memory is
+            raise EnvironmentProblem(f"table {self.table.name!r}: {error}") from None
+        store.update(slots, self.rows.values, self.table.rate)
