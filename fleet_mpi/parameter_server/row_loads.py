@@ -28,7 +28,7 @@ class RowLoad:
         self.links, self.name = client.links, variable
         number, described = next((number, one) for number, one in enumerate(client.description.row_tables)
                                  if one.name == variable)
-        self.route, self.looks = client.rows.tables[number].route, described.states_of(described)
+        self.route, self.looks = client.rows.tables[number].route, described.states_of(described.variables[variable])
         self.columns: dict[str, np.ndarray] = {}
 
     def add(self, column: str, array: np.ndarray) -> None:
