@@ -1,4 +1,4 @@
-"""Which slot keeps which id: the keys of slots, and an index that grows in shares, so that no call waits for a rehash."""
+"""Which slot keeps which id: keys by slot, and an index that grows in shares, so that no call waits for a rehash."""
 
 from __future__ import annotations
 
