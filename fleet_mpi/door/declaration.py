@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fleet_mpi import modes
+from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.connections.terms import Terms
 from fleet_mpi.door import first_values, recipes
 from fleet_mpi.errors import PeerLost, UsageError, nearest
@@ -31,13 +32,21 @@ SPLITS = {"round_robin": ("RoundRobin", True), "hash_name": ("HashName", True), 
 
 
 class Kept(NamedTuple):
-    """A parameter or a table: how it looks and is updated; ``init`` is what servers draw a table's rows from."""
+    """A parameter or a table: how it looks and is updated; ``init`` is what servers draw a table's rows from.
+
+    A table that grows is ANY_HEIGHT high.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     recipe: Recipe
     init: tuple[Any, ...] = ()
+
+    @property
+    def grows(self) -> bool:
+        """Whether it has a row for every id."""
+        return self.shape[:1] == (ANY_HEIGHT,)
 
 
 class Declaration(NamedTuple):
@@ -87,7 +96,8 @@ class Declaration(NamedTuple):
         def look(one: Kept) -> str:
             steps = ", ".join(repr(step) for step in one.recipe.steps)
             hypers = ", ".join(f"{name}={value}" for name, value in one.recipe.hypers)
-            return f"{one.dtype} {list(one.shape)} by {one.recipe.rule}({hypers}) at {one.recipe.rate}" + (
+            shape = f"rows of {one.shape[1]} for any id" if one.grows else str(list(one.shape))
+            return f"{one.dtype} {shape} by {one.recipe.rule}({hypers}) at {one.recipe.rate}" + (
                 f" after {steps}" if steps else "") + (f" from {list(one.init)}" if one.init else "")
         return {"parameter": {one.name: look(one) for one in self.parameters},
                 "table": {one.name: look(one) for one in self.tables},
@@ -104,10 +114,12 @@ class Declaration(NamedTuple):
     def description(self, servers: int) -> Description:
         """The tables of so many servers."""
         method, slice_up = SPLITS[self.split]
-        variables = [_variable(one) for one in (*self.parameters, *self.tables)]
+        variables = [_variable(one) for one in (*self.parameters, *self.tables) if not one.grows]
         placed = place(variables, servers, method, slice_up)
-        by_rows = tuple(tables.described("rows", *one[:3], placed.of_variable(one.name), one.recipe)
-                        for one in self.tables)
+        by_rows = tuple(
+            tables.described("growing", one.name, one.shape[1], one.dtype, one.recipe, one.init,
+                             first_values.key_of(self.seed, one.name)) if one.grows else
+            tables.described("rows", *one[:3], placed.of_variable(one.name), one.recipe) for one in self.tables)
         keeps = self.servers_update
         recipe = {one.name: one.recipe if keeps else Recipe("sgd", rate=one.recipe.rate) for one in self.parameters}
         rates = self.rates
@@ -115,8 +127,9 @@ class Declaration(NamedTuple):
                            by_rows, {name: dtype for name, dtype in rates.items() if dtype != "float32"}, keeps)
 
     def prepare(self) -> Prepare:
-        """What gives a server the rows that it draws itself; everything else begins with zeros."""
-        return first_values.drawn({one.name: one.init for one in self.tables if one.init}, self.seed)
+        """What gives a server the rows that it draws itself; everything else begins with zeros, or is drawn as it
+        grows."""
+        return first_values.drawn({one.name: one.init for one in self.tables if one.init and not one.grows}, self.seed)
 
 
 def _variable(one: Kept) -> Variable:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fleet_mpi import modes
+from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.door import first_values, gate, recipes
 from fleet_mpi.door.declaration import Declaration, Kept, refuse_equal_names, split_named
 from fleet_mpi.door.parameters import WHAT, ParameterServer
 from fleet_mpi.door.rates import LearningRate, Rates, by_group, choice
 from fleet_mpi.door.tables import Table
-from fleet_mpi.errors import NotBuilt, UsageError, nearest
+from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.modes.options import whole
+from fleet_mpi.parameter_server.tables.growing.description import refuse_recipe, with_keys
 from fleet_mpi.placement.variables import checked_variables
 
 if TYPE_CHECKING:
@@ -77,7 +79,8 @@ class Declaring:
         called = " ".join(["lr", *([repr(group)] if group else []), *([f"x {factor!r}"] if factor != 1 else []),
                            *([] if array.dtype == np.float32 else [str(array.dtype)])])
         rate = self.rates.add(called, groups[group], factor)
-        return Kept(name, array.shape, str(array.dtype), _recipe(name, said, rate, what))
+        rule = recipes.rule_named(said["rule"], what)
+        return Kept(name, array.shape, str(array.dtype), _recipe(name, rule, said, rate, what))
 
     def _refuse_mode(self, mode: str) -> None:
         if mode != "sync" and self.job.workers > 1 and not self.job.servers:
@@ -94,29 +97,37 @@ class Declaring:
         what = f"table {name!r}"
         if not isinstance(name, str):
             raise UsageError(f"table: name: expected a text, got {name!r}")
-        if height is None:
-            raise NotBuilt(f"{what}: tables that grow with the ids they meet are not built yet: give height, the "
-                           f"number of rows")
         if not modes.MODES[self.declared.mode].servers_update:
             raise UsageError(f"{what}: mode {self.declared.mode!r} trains whole copies in each worker: it has no "
                              f"tables by rows; declare it among the parameters")
-        shape = whole(f"{what}: height", height, 1), whole(f"{what}: dim", dim, 1)
+        height = ANY_HEIGHT if height is None else whole(f"{what}: height", height, 1)
+        shape = height, whole(f"{what}: dim", dim, 1)
         dtype, rate = _float_type(dtype, what), LearningRate(lr, what)
-        rows = None if isinstance(init, (int, float, tuple, list)) else gate.like(init, shape, dtype, f"{what}: init")
+        recipe = _recipe_of_rows(name, height, rule, said, what)
+        rows = None if isinstance(init, (int, float, tuple, list)) else _rows(init, shape, dtype, f"{what}: init")
         drawn = first_values.checked(init, f"{what}: init") if rows is None else ()
-        kept = Kept(name, shape, dtype, _recipe(name, {"rule": rule, **said}, f"lr of {name}", what), drawn)
+        kept = Kept(name, shape, dtype, recipe, drawn)
         made = self.declared._replace(tables=(*self.declared.tables, kept))
         _check(made)
         self.declared = made
         self.rates.add(f"lr of {name}", rate)
-        self.tables[name] = table = Table(self.job, name, shape[1], shape[0], dtype, rate)
+        self.tables[name] = table = Table(self.job, name, shape[1], height, dtype, rate)
         table.init = rows
         return table
 
 
 def _check(made: Declaration) -> None:
-    checked_variables([(one.name, one.shape, one.dtype) for one in (*made.parameters, *made.tables)])
+    checked_variables([(one.name, (1, *one.shape[1:]) if one.grows else one.shape, one.dtype)
+                       for one in (*made.parameters, *made.tables)])
     refuse_equal_names((*made.parameters, *made.tables))
+
+
+def _rows(init: Any, shape: tuple[int, int], dtype: str, what: str) -> np.ndarray:
+    """The array that a table begins with."""
+    if shape[0] == ANY_HEIGHT:
+        raise UsageError(f"{what}: a table without height cannot begin with an array: give height, or what servers "
+                         f"draw rows from, such as (\"normal\", 0, 0.01)")
+    return gate.like(init, shape, dtype, what)
 
 
 def _for_one(rule: str, common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,13 +137,20 @@ def _for_one(rule: str, common: dict[str, Any], own: Mapping[str, Any]) -> dict[
     return {"rule": rule, **common, **own}
 
 
-def _recipe(name: str, said: dict[str, Any], rate: str, what: str) -> Recipe:
-    rule = recipes.rule_named(said["rule"], what)
+def _recipe(name: str, rule: Any, said: dict[str, Any], rate: str, what: str) -> Recipe:
     # What a rule has by the same name is its own: the decay of ftrl.
     before = {one: said[one] for one in STEPS if one in said and one not in rule.hypers}
     of_rule = {one: value for one, value in said.items() if one not in before and one != "rule"}
     return recipes.made(name, rule, recipes.settings_of(rule, of_rule, what), rate,
                         recipes.steps_of(before, what))
+
+
+def _recipe_of_rows(name: str, height: int, rule: Any, said: dict[str, Any], what: str) -> Recipe:
+    if height != ANY_HEIGHT:
+        return _recipe(name, recipes.rule_named(rule, what), said, f"lr of {name}", what)
+    made = _recipe(name, recipes.row_rule_named(rule, what), said, f"lr of {name}", what)
+    refuse_recipe(made, what)
+    return with_keys(made, name)
 
 
 def _float_type(dtype: Any, what: str) -> str:

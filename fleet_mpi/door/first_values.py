@@ -1,4 +1,7 @@
-"""First values of tables that servers draw themselves, by counter: the same for any number of servers."""
+"""First values of tables that servers draw themselves, row by row and by counter.
+
+A row depends on seed, table and id alone: so it is the same for any number of servers, with a height and without.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,13 @@ import numpy as np
 
 from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels.reference import random
+from fleet_mpi.parameter_server.tables.growing.description import DRAWS, first_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fleet_mpi.connections.server import Prepare
     from fleet_mpi.parameter_server.server import Server
-
-DRAWS = {"uniform": random.uniform, "normal": random.normal}
 
 
 def checked(init: Any, what: str) -> tuple[Any, ...]:
@@ -33,19 +35,18 @@ def checked(init: Any, what: str) -> tuple[Any, ...]:
 
 
 def drawn(inits: Mapping[str, tuple[Any, ...]], seed: int) -> Prepare:
-    """The ``prepare`` of ``connections.server`` that fills the tables of these names."""
+    """The ``prepare`` of ``connections.server`` that fills the tables of these names, which have a height."""
     def prepare(server: Server) -> None:
         for table in server.row_tables:
             for shard in table.shards():
-                init = inits.get(shard.variable)
-                if init and shard.size:
-                    _fill(table.param(shard.variable, shard.block), init, seed, shard.variable, shard.offset)
+                if shard.variable in inits and shard.size:
+                    draw = first_values(inits[shard.variable], key_of(seed, shard.variable))
+                    draw(np.arange(shard.row_begin, shard.row_begin + shard.rows),
+                         table.param(shard.variable, shard.block))
     return prepare
 
 
-def _fill(rows: np.ndarray, init: tuple[Any, ...], seed: int, name: str, offset: int) -> None:
-    kind, *numbers = init
-    if kind == "constant":
-        rows[...] = numbers[0]
-    else:
-        DRAWS[kind](rows.reshape(-1), random.key_of(seed, "table", name), 0, offset, *numbers)
+def key_of(seed: int, name: str) -> int:
+    """Of the draws of a table."""
+    key: int = random.key_of(seed, "table", name)
+    return key

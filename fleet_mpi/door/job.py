@@ -94,17 +94,20 @@ class Job:
     def table(self, name: str, dim: int, height: int | None = None, rule: str = "adagrad", lr: float | Lr = 0.05, *,
               init: Any = 0.0, dtype: Any = "float32", clip_value: float | tuple[float, float] | None = None,
               clip_norm: float | None = None, l1: float = 0.0, l2: float = 0.0, **settings: Any) -> Table:
-        """Let the servers keep a table of ``height`` rows of ``dim`` numbers.
+        """Let the servers keep a table of ``height`` rows of ``dim`` numbers, or of a row for every int64 id.
 
         Every worker calls it, with the same arguments, in the same order as other declarations. Returns at once:
-        nothing is sent before the first use.
+        nothing is sent before the first use. A table without height grows: servers store a row from the first push
+        to it.
 
         Args:
+            rule: a name of ``update_rules.RULES``; without height one that leaves rows alone which are not stored.
             lr: a number, or a function of the step.
             init: a number, an array (worker 0's counts), or what servers draw rows from: ("uniform", low, high) or
                 ("normal", mean, std), by counter from the job's seed (FLEET_MPI_SEED), the same for any number of
-                servers.
-            clip_value, clip_norm, l1, l2: as for parameters; decay concerns every row at every step.
+                servers, with height and without. Without height, not an array.
+            clip_value, clip_norm, l1, l2: as for parameters; decay concerns every row at every step. Without height
+                clip_value only.
             settings: of the rule.
         """
         self._require_declaring("table")

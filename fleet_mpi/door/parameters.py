@@ -105,7 +105,7 @@ class ParameterServer:
         training = self._job._use("store")
         kept = training.values()
         gate.refuse_unknown(values, kept.names, "store")
-        found = {name: gate.like(one, *kept.look(name), f"store: {name!r}") for name, one in values.items()}
+        found = {name: kept.checked(name, one, f"store: {name!r}") for name, one in values.items()}
         training.store(kept, lambda: found.items(), "store", sorted(found))
 
     def _take(self, grads: Any) -> None:

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 from fleet_mpi import modes
 from fleet_mpi.errors import NotBuilt, UsageError, nearest
 from fleet_mpi.parameter_server.recipes import Bound, BoundNorm, Decay, Recipe
+from fleet_mpi.parameter_server.tables.growing.rules import GROWING_RULES, growing_rule
 from fleet_mpi.update_rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fleet_mpi.parameter_server.recipes import Step
+    from fleet_mpi.parameter_server.tables.growing.rules import GrowingRule
     from fleet_mpi.update_rules import Rule
+
+    AnyRule = Rule | GrowingRule
 
 GLOBAL = "all"   # the group of variables whose common norm is bounded
 # How steps travel: the kind by name, then its fields.
@@ -30,7 +34,16 @@ def rule_named(name: Any, what: str) -> Rule:
     return RULES[name]
 
 
-def settings_of(rule: Rule, given: Mapping[str, Any], what: str) -> tuple[tuple[str, Any], ...]:
+def row_rule_named(name: Any, what: str) -> GrowingRule:
+    """The update rule of this name, for a table without height."""
+    try:
+        is_known = isinstance(name, str) and name in GROWING_RULES
+        return growing_rule(name if is_known else rule_named(name, what).name)
+    except UsageError as error:
+        raise UsageError(str(error) if str(error).startswith(what) else f"{what}: {error}") from None
+
+
+def settings_of(rule: AnyRule, given: Mapping[str, Any], what: str) -> tuple[tuple[str, Any], ...]:
     """The rule's settings as a recipe has them; each is of its default's type, and finite."""
     known, made = {**rule.hypers, **rule.setup}, {}
     for name, value in given.items():
@@ -93,7 +106,7 @@ def _positive(value: Any, what: str) -> float:
     return found
 
 
-def made(variable: str, rule: Rule, hypers: tuple[tuple[str, Any], ...], rate: str,
+def made(variable: str, rule: AnyRule, hypers: tuple[tuple[str, Any], ...], rate: str,
          steps: tuple[Step | BoundNorm, ...]) -> Recipe:
     """The recipe of a variable; its states are called as the original calls them."""
     return Recipe(rule.name, hypers, rate, steps,

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fleet_mpi.checkpoint import formats
 from fleet_mpi.checkpoint.folders.saved_files import SavedFiles, read_settled
 from fleet_mpi.checkpoint.folders.transaction import saving_into
 from fleet_mpi.checkpoint.formats import Value
 from fleet_mpi.checkpoint.formats.one_file import OneFile
-from fleet_mpi.errors import UsageError
+from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.parameter_server.tables.base import KEYS
 from fleet_mpi.ranks.ending import amid
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ def save(values: Values, folder: str | os.PathLike[str], filename: str | None, a
         with values.at_one_moment():
             for one, names in _files(values, filename).items():
                 formats.of(one).write(made, _read(made, values, names))
-        made.note(_NOTE, file=filename, **notes)
+        made.note(_NOTE, file=filename, grows=values.growing, **notes)
 
 
 def _read(save: Save, values: Values, names: list[str]) -> Iterator[Value]:
@@ -82,13 +85,51 @@ def read(values: Values, folder: str | os.PathLike[str], filename: str | None, s
     return read_settled(str(folder), read_all)
 
 
-def load(values: Values, folder: str | os.PathLike[str], filename: str | None,
+def load(values: Values, folder: str | os.PathLike[str], notes: dict[str, Any],
          states: bool) -> Iterator[tuple[str, Any]]:
     """Yield (name, array) of all saved values; all are read and checked before the first one comes."""
-    misfits = {}
+    filename = notes.get("file")
+    if notes:
+        _refuse_other_tables(values, set(notes.get("grows", ())), str(folder))
+    misfits, rows = {}, RowsCheck(values)
     for name, array, _ in read(values, folder, filename, states):
-        if (array.shape, array.dtype) != values.look(name):
+        if not values.fits(name, array):
             misfits[name] = array
+        rows.see(name, array)
     values.refuse_misfits(misfits, str(folder))
+    rows.refuse_damage(str(folder))
     for name, array, _ in read(values, folder, filename, states):
         yield name, array
+
+
+def _refuse_other_tables(values: Values, saved: set[str], source: str) -> None:
+    """CheckpointDamaged where a table has a height here and had none when it was saved, or the other way round."""
+    for name in sorted(saved.symmetric_difference(values.growing).intersection(values.names)):
+        had, has = ("no height", "one") if name in saved else ("a height", "none")
+        raise CheckpointDamaged(f"{source}: table {name!r} was saved with {had}, and is declared with {has}: its rows "
+                                f"are by {'id' if name in saved else 'number'} there; declare it as it was saved")
+
+
+class RowsCheck:
+    """Whether the columns of tables that grow belong together, from arrays that come one by one."""
+
+    def __init__(self, values: Values) -> None:
+        self.table_of = {name: table for table in values.growing for name in values.columns_of(table)}
+        self.heights: dict[str, dict[str, int]] = {}   # by table and name
+        self.doubled: list[str] = []
+
+    def see(self, name: str, array: np.ndarray) -> None:
+        """Take note of one."""
+        if name in self.table_of:
+            self.heights.setdefault(self.table_of[name], {})[name] = len(array)
+        if name.endswith(KEYS) and len(np.unique(array)) < len(array):
+            self.doubled.append(name)
+
+    def refuse_damage(self, source: str) -> None:
+        """CheckpointDamaged for columns of different heights, and for an id that comes twice."""
+        for table, heights in self.heights.items():
+            if len(set(heights.values())) > 1:
+                raise CheckpointDamaged(f"{source}: the files of table {table!r} have {heights} rows, expected the "
+                                        f"same number: they are not of one save")
+        if self.doubled:
+            raise CheckpointDamaged(f"{source}: an id comes twice in {', '.join(self.doubled)}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fleet_mpi.arrays import Rows
+from fleet_mpi.arrays import ANY_HEIGHT, Rows
 from fleet_mpi.door import gate
 from fleet_mpi.parameter_server.tables.rows import refuse_outside
 from fleet_mpi.update_rules import merge
@@ -20,12 +20,13 @@ class Table:
     """A table of a job. Made by ``Job.table``.
 
     Attributes:
-        name, dim, height, dtype: as it was declared.
+        name, dim, height, dtype: as it was declared; without height every int64 id is a row.
     """
 
     def __init__(self, job: Job, name: str, dim: int, height: int, dtype: str, rate: LearningRate) -> None:
-        self._job, self._rate = job, rate
-        self.name, self.dim, self.height, self.dtype = name, dim, height, np.dtype(dtype)
+        self._job, self._rate, self._height = job, rate, height
+        self.name, self.dim, self.dtype = name, dim, np.dtype(dtype)
+        self.height = None if height == ANY_HEIGHT else height
         self.init: np.ndarray | None = None   # rows that worker 0 gives the servers
         self._kept: Rows | None = None
 
@@ -37,6 +38,15 @@ class Table:
     @lr.setter
     def lr(self, value: Any) -> None:
         self._rate.set(value)
+
+    @property
+    def count(self) -> int:
+        """How many rows the servers store: without height, those that were pushed to; with one, all.
+
+        Any worker, at any time between steps. What this worker has left to send is sent; a request to every server
+        then, where there is no height: blocks for their answers.
+        """
+        return self._job._use("count").count_rows(self) if self.height is None else self.height
 
     def pull(self, ids: Any, out: Any = None) -> np.ndarray:
         """The rows of these ids, [*shape of the ids, dim], as the servers have them now.
@@ -67,11 +77,12 @@ class Table:
         ids = gate.ids(ids, f"table {self.name!r}")
         values = gate.like(grads, (*ids.shape, self.dim), self.dtype, f"table {self.name!r}: gradients")
         line = np.ascontiguousarray(ids).reshape(-1)
-        refuse_outside(self.name, line, self.height)
-        rows = Rows(line, np.ascontiguousarray(values).reshape(-1, self.dim), self.height)
+        if self.height is not None:
+            refuse_outside(self.name, line, self.height)
+        rows = Rows(line, np.ascontiguousarray(values).reshape(-1, self.dim), self._height)
         if self._kept is not None:
             rows = Rows(np.concatenate([self._kept.ids, rows.ids]), np.concatenate([self._kept.values, rows.values]),
-                        self.height)
+                        self._height)
         self._kept = merge(rows)
 
     def _take(self) -> Rows | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from fleet_mpi import notices, settings
+from fleet_mpi import arrays, notices, settings
 from fleet_mpi.checkpoint.folders.transaction import Author
 from fleet_mpi.door import gate, saving
 from fleet_mpi.door.averaging import Averaging
@@ -112,6 +112,11 @@ class Training:
         out[...] = rows
         return out
 
+    def count_rows(self, table: Table) -> int:
+        """How many rows the servers store of a table that grows."""
+        self.connection.flush()
+        return ServerState(self.connection.client).count(table.name)
+
     def finish(self) -> None:
         """Send what is left, say goodbye."""
         for table in self.tables:
@@ -150,7 +155,7 @@ class Training:
         values = self.values()
         self.peers.barrier()   # nobody's pushes come after what is loaded
         notes = self._by_first(lambda: saving.notes_of(folder), f"load {str(folder)!r}")
-        self.store(values, lambda: saving.load(values, folder, notes.get("file"), states), f"load {str(folder)!r}",
+        self.store(values, lambda: saving.load(values, folder, notes, states), f"load {str(folder)!r}",
                    values.names if states else [name for name in values.names if name not in values.states])
         if states:
             self._go_on_from(notes)
@@ -168,21 +173,20 @@ class Training:
         mine = [name for name in names if self.is_without_servers or name in values.own]
         kept: dict[str, np.ndarray] = {}
 
-        def store_or_keep() -> None:
-            for name, array in found():
-                if name in mine:
-                    kept[name] = array
-                else:
-                    values.store(name, array)
-
-        def be_first() -> None:
-            with values.servers.frozen(alone=True):
-                store_or_keep()
-        self._by_first(be_first, what)
-        for name in mine:
-            array = kept.get(name, values.room(name)) if self.peers.worker == 0 else values.room(name)
-            self.sums().broadcast([array])
-            values.store(name, array)
+        def be_first() -> dict[str, list[int]]:
+            with values.servers.frozen(alone=True), values.storing() as store:
+                for name, array in found():
+                    if name in mine:
+                        kept[name] = array
+                    else:
+                        store(name, array)
+            return {name: list(array.shape) for name, array in kept.items()}
+        shapes = self._by_first(be_first, what)
+        with values.storing() as store:
+            for name in mine:
+                array = kept[name] if name in kept else arrays.empty(shapes[name], values.look(name)[1])
+                self.sums().broadcast([array])
+                store(name, array)
         self.pull()
 
     def _by_first(self, do: Callable[[], Any], what: str) -> Any:

@@ -8,14 +8,16 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from fleet_mpi import arrays
+from fleet_mpi.door import gate
 from fleet_mpi.errors import CheckpointDamaged
-from fleet_mpi.parameter_server.state import ServerState
+from fleet_mpi.parameter_server.state import ServerState, fits
+from fleet_mpi.parameter_server.tables.base import KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
+    import numpy as np
 
     from fleet_mpi.connections.worker import WorkerConnection
     from fleet_mpi.door.local_update import LocalUpdate
@@ -33,11 +35,22 @@ class Values:
 
     @property
     def states(self) -> list[str]:
-        """The names of states; all others are parameters and tables."""
-        return [name for name in self.names if name in self.own or self.keys[name].kind != "param"]
+        """The names of states; all others are parameters and tables, ids of rows included."""
+        return [name for name in self.names
+                if name in self.own or self.keys[name].kind != "param" and self.keys[name].state != KEYS]
+
+    @property
+    def growing(self) -> list[str]:
+        """The names of tables that have a row for any id."""
+        return [name for name, key in self.keys.items() if key.kind == "param" and self.servers.inventory.grows(key)]
+
+    def columns_of(self, table: str) -> list[str]:
+        """The names of what has a row for each row of a table."""
+        return [name for name, key in self.keys.items() if key.variable == table
+                and key.kind in ("param", "state") and self.servers.inventory.is_spread(key)]
 
     def look(self, name: str) -> tuple[tuple[int, ...], np.dtype]:
-        """(shape, type) of a value."""
+        """(shape, type) of a value; ANY_HEIGHT first where only servers know how many rows there are."""
         if name in self.own:
             return self.own[name].shape, self.own[name].dtype
         return self.servers.inventory.shape_and_dtype(self.keys[name])
@@ -56,21 +69,32 @@ class Values:
         for name in names:
             yield name, self.own[name].copy() if name in self.own else next(fetched)
 
-    def store(self, name: str, array: np.ndarray) -> None:
-        """Let the servers, or this worker, have a whole array."""
-        if name in self.own:
-            self.local.set_state(name, array)  # type: ignore[union-attr]
-        else:
-            self.servers.store(self.keys[name], array)
+    @contextmanager
+    def storing(self) -> Iterator[Callable[[str, np.ndarray], None]]:
+        """Gives what lets the servers, or this worker, have whole arrays by name.
+
+        Those of a table that grows are stored at the end of the block.
+        """
+        with self.servers.storing() as to_servers:
+            def store(name: str, array: np.ndarray) -> None:
+                if name in self.own:
+                    self.local.set_state(name, array)  # type: ignore[union-attr]
+                else:
+                    to_servers(self.keys[name], array)
+            yield store
+
+    def fits(self, name: str, array: np.ndarray) -> bool:
+        """Whether an array can be this value."""
+        return fits(array, *self.look(name))
+
+    def checked(self, name: str, array: Any, what: str) -> np.ndarray:
+        """A view of an array of the caller's that is to become this value."""
+        view = gate.view_of(array, what)
+        return view if self.fits(name, view) else gate.like(view, *self.look(name), what)
 
     def refuse_misfits(self, found: Mapping[str, np.ndarray], source: str) -> None:
         """CheckpointDamaged, with the names, where arrays do not fit what is kept."""
         wrong = [f"{name}: kept {dtype}{list(shape)}, found {array.dtype}{list(array.shape)}"
-                 for name, array in found.items() for shape, dtype in [self.look(name)]
-                 if (array.shape, array.dtype) != (shape, dtype)]
+                 for name, array in found.items() for shape, dtype in [self.look(name)] if not self.fits(name, array)]
         if wrong:
             raise CheckpointDamaged(f"{source}: the values do not fit what this job keeps: {'; '.join(wrong[:20])}")
-
-    def room(self, name: str) -> np.ndarray:
-        """An array for a value."""
-        return arrays.empty(*self.look(name))

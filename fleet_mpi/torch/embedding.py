@@ -21,7 +21,8 @@ class Embedding(torch.nn.Module):
 
     Every worker makes it, with the same arguments, before the first step. Its rows are no parameters of the module, and
     not in its ``state_dict``: ``job.save`` saves them. Gradients of rows are kept, merged by id, for the step that the
-    optimizer, or ``job.step()``, ends next. Arguments are those of ``Job.table``.
+    optimizer, or ``job.step()``, ends next. Arguments are those of ``Job.table``: without ``height`` every int64 id has
+    a row.
     """
 
     def __init__(self, name: str, dim: int, height: int | None = None, *, rule: str = "adagrad", lr: float = 0.05,

@@ -5,7 +5,7 @@ import pytest
 
 from fleet_mpi import settings
 from fleet_mpi.arrays import Rows
-from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.tables.rows import RowOutOfRange
 from fleet_mpi.update_rules import RULES, merge
 from tests.unit.door.loopback_job import run
@@ -100,7 +100,6 @@ def test_what_is_pushed_after_a_step_belongs_to_the_next():
 
 
 @pytest.mark.parametrize("say, kind, sentence", (
-    (lambda job: job.table("t", 4), NotBuilt, "tables that grow with the ids they meet are not built yet: give height"),
     (lambda job: job.table("t", 0, 4), UsageError, "dim: expected a whole number from 1 up, got 0"),
     (lambda job: job.table("t", 4, 4, dtype="int32"), UsageError, "dtype: expected float32 or float64, got 'int32'"),
     (lambda job: job.table("t", 4, 4, dtype="what"), UsageError, "dtype: expected float32 or float64, got 'what'"),
