@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -283,24 +283,6 @@ class RowMerger:
         return MergedRows(ids[:count], values[:count], rows.height)
 
 
-class RowMean:
-    """The mean of what workers contribute to rows of a table; what a call returned is overwritten by the next one."""
-
-    def __init__(self, height: int) -> None:
-        self.height, self._merge = height, RowMerger()
-
-    def __call__(self, contributions: Sequence[Rows]) -> MergedRows:
-        """Rows summed by id in worker order, divided by the number of all contributors, with the row or without."""
-        if len(contributions) == 1:
-            # Workers merge what they send.
-            rows, = contributions
-            return MergedRows(rows.ids, rows.values, self.height)
-        merged = self._merge(Rows(np.concatenate([rows.ids for rows in contributions]),
-                                  np.concatenate([rows.values for rows in contributions]), self.height))
-        np.multiply(merged.values, 1.0 / len(contributions), out=merged.values)
-        return merged
-
-
 def _fits(values: Array, rows: Rows) -> bool:
     """Whether rows merge into an array that is there."""
     return (len(values) >= len(rows) and values.dtype == rows.values.dtype
@@ -325,14 +307,6 @@ class State:
     initial: float | str = 0.0
     like_param: bool = True
     dtype: str | None = None  # None: the parameter's
-
-
-class StateLook(NamedTuple):
-    """How a state of a variable looks; ``is_spread``: it is cut as the variable is, else it is one number."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    is_spread: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -369,11 +343,6 @@ class Rule:
     fused: tuple[Any, tuple[str | float, ...]] | None = None
     skipping: Any = None
     norms: Norms | None = None
-
-    def looks(self, shape: Sequence[int], dtype: Any) -> dict[str, StateLook]:
-        """{name: how the state looks} for a variable of this shape and type."""
-        return {state.name: StateLook(tuple(shape) if state.like_param else (1,), np.dtype(state.dtype or dtype),
-                                      state.like_param) for state in self.states}
 
     def complete(self, hypers: Hypers) -> dict[str, Any]:
         """What ``run`` takes: defaults filled in, each of its default's type (so that kernels compile once)."""

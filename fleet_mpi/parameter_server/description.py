@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fleet_mpi.parameter_server.recipes import Recipe
-    from fleet_mpi.parameter_server.tables.base import Described, DescribedByRows, Variable
+    from fleet_mpi.parameter_server.tables.base import Described, DescribedByRows, StateLook, Variable
     from fleet_mpi.placement.placing import Placement
     from fleet_mpi.placement.shard import Shard
-    from fleet_mpi.update_rules import StateLook
 
 LoadedFrom: TypeAlias = list[Any]   # [folder, files] that values come from: a list, as it travels
 

@@ -14,16 +14,16 @@ more: it lies in an image of bytes (``params``), which is updated and answered p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fleet_mpi.parameter_server.recipes import Recipe, Step
     from fleet_mpi.placement.shard import Shard
-    from fleet_mpi.update_rules import StateLook
+    from fleet_mpi.update_rules import State
 
     class Variable(Protocol):
         """What is known of a variable."""
@@ -45,6 +45,20 @@ KEYS, VALUES, SCORES, COUNT = "@KEYS", "@VALUES", "@SCORES", "@COUNT"
 
 Contribution: TypeAlias = Any   # what a table reads from a push: each kind's own
 Node: TypeAlias = tuple[int, int, float]   # of a tree of squares: level, index, sum
+
+
+class StateLook(NamedTuple):
+    """How a state of a variable looks; ``is_spread``: it is cut as the variable is, else it is one number."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    is_spread: bool
+
+
+def looks_of(states: Iterable[State], shape: Sequence[int], dtype: Any) -> dict[str, StateLook]:
+    """{name: how the state looks} of a rule's states, for a variable of this shape and type."""
+    return {state.name: StateLook(tuple(shape) if state.like_param else (1,), np.dtype(state.dtype or dtype),
+                                  state.like_param) for state in states}
 
 
 class Described(Protocol):

@@ -16,13 +16,14 @@ from fleet_mpi import arrays, update_rules
 from fleet_mpi.arrays import aligned
 from fleet_mpi.parameter_server.flat import FlatLayout, ServerImage
 from fleet_mpi.parameter_server.recipes import Recipe, Step
+from fleet_mpi.parameter_server.tables.base import looks_of
 
 if TYPE_CHECKING:
     from fleet_mpi.parameter_server.flat import Piece
-    from fleet_mpi.parameter_server.tables.base import Node, Variable as KnownVariable
+    from fleet_mpi.parameter_server.tables.base import Node, StateLook, Variable as KnownVariable
     from fleet_mpi.placement.placing import Placement
     from fleet_mpi.placement.shard import Shard, Variable
-    from fleet_mpi.update_rules import Rule, State, StateLook
+    from fleet_mpi.update_rules import Rule, State
 
 
 class DenseDescription(NamedTuple):
@@ -42,7 +43,7 @@ class DenseDescription(NamedTuple):
 
     def states_of(self, variable: KnownVariable) -> dict[str, StateLook]:
         """The rule's."""
-        return update_rules.RULES[self.recipes[variable.name].rule].looks(variable.shape, variable.dtype)
+        return looks_of(update_rules.RULES[self.recipes[variable.name].rule].states, variable.shape, variable.dtype)
 
     def shards_of(self, variable: str) -> Sequence[Shard]:
         """All of a variable."""

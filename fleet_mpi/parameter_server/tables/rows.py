@@ -18,11 +18,11 @@ from fleet_mpi.errors import PeerLost, UsageError
 from fleet_mpi.kernels.reference import rows as row_kernels
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe, Step
+from fleet_mpi.parameter_server.tables.base import looks_of
 
 if TYPE_CHECKING:
-    from fleet_mpi.parameter_server.tables.base import Node, Variable
+    from fleet_mpi.parameter_server.tables.base import Node, StateLook, Variable
     from fleet_mpi.placement.shard import Shard
-    from fleet_mpi.update_rules import StateLook
 
 
 class RowOutOfRange(UsageError, IndexError):
@@ -68,7 +68,7 @@ class RowTableDescription(NamedTuple):
 
     def states_of(self, variable: Variable) -> dict[str, StateLook]:
         """The rule's."""
-        return update_rules.RULES[self.recipe.rule].looks(self.shape, self.dtype)
+        return looks_of(update_rules.RULES[self.recipe.rule].states, self.shape, self.dtype)
 
     def shards_of(self, variable: str) -> tuple[Shard, ...]:
         """The table's."""
@@ -135,7 +135,7 @@ class RowTable:
                                self.rule.new_states(self.params, **given), strict=True))
         self.hypers = self.rule.complete({name: value for name, value in given.items() if name in self.rule.hypers})
         self._begins = {shard.block: (shard, begin) for shard, begin in self.placed}
-        self.mean = update_rules.RowMean(self.height)
+        self.mean = RowMean(self.height)
 
     # ------------------------------------------------------------------ values by name, as in DenseTable
 
@@ -218,6 +218,24 @@ class RowTable:
         table = array.reshape(self.height, self.width)
         return [node for shard, begin in self.placed
                 for node in update_rules.square_nodes(table[begin:begin + shard.rows], shard.offset)]
+
+
+class RowMean:
+    """The mean of what workers contribute to rows of a table; what a call returned is overwritten by the next one."""
+
+    def __init__(self, height: int) -> None:
+        self.height, self._merge = height, update_rules.RowMerger()
+
+    def __call__(self, contributions: Sequence[Rows]) -> update_rules.MergedRows:
+        """Rows summed by id in worker order, divided by the number of all contributors, with the row or without."""
+        if len(contributions) == 1:
+            # Workers merge what they send.
+            rows, = contributions
+            return update_rules.MergedRows(rows.ids, rows.values, self.height)
+        merged = self._merge(Rows(np.concatenate([rows.ids for rows in contributions]),
+                                  np.concatenate([rows.values for rows in contributions]), self.height))
+        np.multiply(merged.values, 1.0 / len(contributions), out=merged.values)
+        return merged
 
 
 class RowGradient:

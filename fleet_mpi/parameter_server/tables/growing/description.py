@@ -10,10 +10,9 @@ from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels.reference import partitions, row_draws
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe
-from fleet_mpi.parameter_server.tables.base import KEYS
+from fleet_mpi.parameter_server.tables.base import KEYS, StateLook, looks_of
 from fleet_mpi.parameter_server.tables.growing.rules import growing_rule
 from fleet_mpi.parameter_server.tables.growing.table import GrowingTable
-from fleet_mpi.update_rules import StateLook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,9 +51,8 @@ class GrowingDescription(NamedTuple):
     def states_of(self, variable: Variable) -> dict[str, StateLook]:
         """The rule's, and beside them the ids."""
         rule = growing_rule(self.recipe.rule)
-        looks = {state.name: StateLook((ANY_HEIGHT, 1 if state.name in rule.one_per_row else self.width)
-                                       if state.like_param else (1,), np.dtype(state.dtype or self.dtype),
-                                       state.like_param) for state in rule.states}
+        looks = looks_of(rule.states, self.shape, self.dtype)
+        looks |= {name: looks[name]._replace(shape=(ANY_HEIGHT, 1)) for name in rule.one_per_row}
         return {KEYS: StateLook((ANY_HEIGHT,), np.dtype(np.int64), True), **looks}
 
     def shards_of(self, variable: str) -> tuple[()]:

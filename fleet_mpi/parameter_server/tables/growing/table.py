@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fleet_mpi import update_rules
 from fleet_mpi.arrays import ANY_HEIGHT, Rows, aligned
 from fleet_mpi.errors import EnvironmentProblem, PeerLost
 from fleet_mpi.parameter_server import messages
 from fleet_mpi.parameter_server.tables.growing.columns import RowColumns
 from fleet_mpi.parameter_server.tables.growing.store import RowStore
+from fleet_mpi.parameter_server.tables.rows import RowMean
 
 if TYPE_CHECKING:
     from fleet_mpi.parameter_server.recipes import Step
@@ -36,7 +36,7 @@ class GrowingTable:
     def __init__(self, description: GrowingDescription, rates: Mapping[str, np.ndarray]) -> None:
         self.description, self.name, self.recipe = description, description.name, description.recipe
         self.width, self.dtype = description.width, np.dtype(description.dtype)
-        self.rate, self.mean = rates[self.recipe.rate], update_rules.RowMean(ANY_HEIGHT)
+        self.rate, self.mean = rates[self.recipe.rate], RowMean(ANY_HEIGHT)
         self.store = RowStore(self.width, self.dtype, self.recipe.rule, dict(self.recipe.hypers),
                               description.first_values)
         self.columns = RowColumns(self.name, self.store)
