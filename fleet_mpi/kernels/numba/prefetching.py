@@ -3,9 +3,9 @@
 What is asked for is not read, so no place is wrong.
 """
 
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.cgutils import ir
 from numba.extending import intrinsic
 
 # How many rows ahead: enough for the latency of memory, less than what the first-level cache holds.
