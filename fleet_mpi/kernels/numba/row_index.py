@@ -16,13 +16,6 @@ FACTOR1, FACTOR2 = (np.uint64(one) for one in FACTORS)
 
 
 @compiled
-def hash_ids(ids, out):
-    """One pass."""
-    for i in range(ids.size):
-        out[i] = hashed(ids[i])
-
-
-@compiled
 def find(ids, keys, entries, slots):
     """Three stages; ``slots`` keeps what the second found for the third."""
     mask = np.uint64(entries.size - 1)

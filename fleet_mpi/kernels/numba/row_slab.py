@@ -1,29 +1,34 @@
 """Rows of a slab for host arrays: one pass over the rows, which are asked for from memory some rows ahead.
 
 Same names, arguments and bits as ``row_slab.py``; the formula of an element is that of ``update``. Rows are indexed in
-the slab, never viewed (see there).
+the slab, never viewed (see there), and gone over in steps of 8 columns: a loop as long as a row is too short for the
+compiler's wide loop (16 wide: 93 against 40 ns for Adagrad, 28 against 9 for a copy).
 """
 
 import numpy as np
 
 from fleet_mpi.kernels.numba import update
 from fleet_mpi.kernels.numba.compiling import compiled
-from fleet_mpi.kernels.numba.prefetching import AHEAD, prefetch_elements
+from fleet_mpi.kernels.numba.prefetching import AHEAD, prefetch_row
 from fleet_mpi.kernels.reference.update import FTRL_SHIFT
+
+STEP = 8
 
 
 @compiled
 def gather(slab, slots, out):
     """Rows ahead are asked for."""
-    line, width = slab.reshape(-1), out.shape[1]
-    for i in range(min(AHEAD, slots.size)):
-        _ask(line, slots, i, slab.shape[1], width)
+    width = out.shape[1]
+    whole = width - width % STEP
     for i in range(slots.size):
         if i + AHEAD < slots.size:
-            _ask(line, slots, i + AHEAD, slab.shape[1], width)
+            prefetch_row(slab, slots[i + AHEAD], width)
         if slots[i] >= 0:
             row = np.uint64(slots[i])
-            for j in range(width):
+            for begin in range(0, whole, STEP):
+                for j in range(STEP):
+                    out[i, begin + j] = slab[row, begin + j]
+            for j in range(whole, width):
                 out[i, j] = slab[row, j]
 
 
@@ -53,31 +58,57 @@ def sgd(slab, slots, grad, rate):
     """Row by row."""
     rate = slab.dtype.type(rate[0])
     width = grad.shape[1]
-    line = slab.reshape(-1)
     for i in range(slots.size):
-        _ask_ahead(line, slots, i, slab.shape[1], width)
-        row = np.uint64(slots[i])
-        for j in range(width):
-            slab[row, j] -= rate * grad[i, j]
+        if i + AHEAD < slots.size:
+            prefetch_row(slab, slots[i + AHEAD], width)
+        _sgd_row(slab, np.uint64(slots[i]), grad, i, rate)
+
+
+@compiled
+def _sgd_row(slab, row, grad, i, rate):
+    width = grad.shape[1]
+    whole = width - width % STEP
+    for begin in range(0, whole, STEP):
+        for j in range(STEP):
+            _sgd_at(slab, row, grad, i, begin + j, rate)
+    for j in range(whole, width):
+        _sgd_at(slab, row, grad, i, j, rate)
+
+
+@compiled
+def _sgd_at(slab, row, grad, i, j, rate):
+    slab[row, j] -= rate * grad[i, j]
 
 
 @compiled
 def momentum(slab, slots, grad, rate, mu, nesterov, rescale):
     """The rows ``slots``, then all others."""
     kind = slab.dtype.type
-    rate, mu, rescale, none = kind(rate[0]), kind(mu), kind(rescale), kind(0)
-    width = grad.shape[1]
+    rate, mu, rescale = kind(rate[0]), kind(mu), kind(rescale)
     for i in range(slots.size):
-        row = np.uint64(slots[i])
-        for j in range(width):
-            slab[row, j], slab[row, width + j] = update._momentum(
-                slab[row, j], grad[i, j], slab[row, width + j], rate, mu, nesterov, none, rescale)
-    mentioned = update._mentioned(slots, slab.shape[0])
-    for row in range(np.uint64(slab.shape[0])):
+        _momentum_row(slab, np.uint64(slots[i]), grad, i, rate, mu, nesterov, rescale)
+    mentioned, zeros = update._mentioned(slots, slab.shape[0]), np.zeros((1, grad.shape[1]), slab.dtype)
+    for row in range(slab.shape[0]):
         if not mentioned[row]:
-            for j in range(width):
-                slab[row, j], slab[row, width + j] = update._momentum(
-                    slab[row, j], none, slab[row, width + j], rate, mu, nesterov, none, rescale)
+            _momentum_row(slab, np.uint64(row), zeros, 0, rate, mu, nesterov, rescale)
+
+
+@compiled
+def _momentum_row(slab, row, grad, i, rate, mu, nesterov, rescale):
+    width = grad.shape[1]
+    whole = width - width % STEP
+    for begin in range(0, whole, STEP):
+        for j in range(STEP):
+            _momentum_at(slab, row, grad, i, begin + j, rate, mu, nesterov, rescale)
+    for j in range(whole, width):
+        _momentum_at(slab, row, grad, i, j, rate, mu, nesterov, rescale)
+
+
+@compiled
+def _momentum_at(slab, row, grad, i, j, rate, mu, nesterov, rescale):
+    velocity = grad.shape[1] + j
+    slab[row, j], slab[row, velocity] = update._momentum(
+        slab[row, j], grad[i, j], slab[row, velocity], rate, mu, nesterov, type(rate)(0), rescale)
 
 
 @compiled
@@ -86,13 +117,27 @@ def adagrad(slab, slots, grad, rate, epsilon):
     kind = slab.dtype.type
     rate, epsilon = kind(rate[0]), kind(epsilon)
     width = grad.shape[1]
-    line = slab.reshape(-1)
     for i in range(slots.size):
-        _ask_ahead(line, slots, i, slab.shape[1], 2 * width)
-        row = np.uint64(slots[i])
-        for j in range(width):
-            slab[row, j], slab[row, width + j] = update._adagrad(
-                slab[row, j], grad[i, j], slab[row, width + j], rate, epsilon)
+        if i + AHEAD < slots.size:
+            prefetch_row(slab, slots[i + AHEAD], 2 * width)
+        _adagrad_row(slab, np.uint64(slots[i]), grad, i, rate, epsilon)
+
+
+@compiled
+def _adagrad_row(slab, row, grad, i, rate, epsilon):
+    width = grad.shape[1]
+    whole = width - width % STEP
+    for begin in range(0, whole, STEP):
+        for j in range(STEP):
+            _adagrad_at(slab, row, grad, i, begin + j, rate, epsilon)
+    for j in range(whole, width):
+        _adagrad_at(slab, row, grad, i, j, rate, epsilon)
+
+
+@compiled
+def _adagrad_at(slab, row, grad, i, j, rate, epsilon):
+    moment = grad.shape[1] + j
+    slab[row, j], slab[row, moment] = update._adagrad(slab[row, j], grad[i, j], slab[row, moment], rate, epsilon)
 
 
 @compiled
@@ -101,18 +146,31 @@ def adagrad_rowwise(slab, slots, grad, rate, epsilon):
     kind = slab.dtype.type
     rate, epsilon = kind(rate[0]), kind(epsilon)
     width = grad.shape[1]
-    line = slab.reshape(-1)
     for i in range(slots.size):
-        _ask_ahead(line, slots, i, slab.shape[1], width + 1)
-        row = np.uint64(slots[i])
-        total = 0.0
+        if i + AHEAD < slots.size:
+            prefetch_row(slab, slots[i + AHEAD], width + 1)
+        row, total = np.uint64(slots[i]), 0.0
         for j in range(width):
             total += np.float64(grad[i, j]) * np.float64(grad[i, j])
         moment = slab[row, width] + kind(total / width)
         slab[row, width] = moment
-        root = np.sqrt(moment) + epsilon
-        for j in range(width):
-            slab[row, j] -= rate * grad[i, j] / root
+        _rowwise_row(slab, row, grad, i, rate, np.sqrt(moment) + epsilon)
+
+
+@compiled
+def _rowwise_row(slab, row, grad, i, rate, root):
+    width = grad.shape[1]
+    whole = width - width % STEP
+    for begin in range(0, whole, STEP):
+        for j in range(STEP):
+            _rowwise_at(slab, row, grad, i, begin + j, rate, root)
+    for j in range(whole, width):
+        _rowwise_at(slab, row, grad, i, j, rate, root)
+
+
+@compiled
+def _rowwise_at(slab, row, grad, i, j, rate, root):
+    slab[row, j] -= rate * grad[i, j] / root
 
 
 @compiled
@@ -121,28 +179,38 @@ def adam(slab, slots, grad, beta1_pow, beta2_pow, rate, beta1, beta2, epsilon, c
     kind = slab.dtype.type
     step, small, keep = update._adam_scales(kind(beta1_pow[0]), kind(beta2_pow[0]), kind(rate[0]), kind(epsilon),
                                             kind(coeff))
-    b1, b2, width = kind(beta1), kind(beta2), grad.shape[1]
-    line = slab.reshape(-1)
+    b1, b2 = kind(beta1), kind(beta2)
+    width = grad.shape[1]
     for i in range(slots.size):
-        _ask_ahead(line, slots, i, slab.shape[1], 3 * width)
-        row = np.uint64(slots[i])
-        for j in range(width):
-            slab[row, j], slab[row, width + j], slab[row, 2 * width + j] = update._adam(
-                slab[row, j], grad[i, j], slab[row, width + j], slab[row, 2 * width + j], step, small, keep, b1, b2)
+        if i + AHEAD < slots.size:
+            prefetch_row(slab, slots[i + AHEAD], 3 * width)
+        _adam_row(slab, np.uint64(slots[i]), grad, i, step, small, keep, b1, b2)
     if not lazy:
-        _adam_without_gradient(slab, update._mentioned(slots, slab.shape[0]), width, step, small, keep, b1, b2)
+        mentioned, zeros = update._mentioned(slots, slab.shape[0]), np.zeros((1, width), slab.dtype)
+        for row in range(slab.shape[0]):
+            if not mentioned[row]:
+                _adam_row(slab, np.uint64(row), zeros, 0, step, small, keep, b1, b2)
     beta1_pow[0] *= beta1_pow.dtype.type(beta1)
     beta2_pow[0] *= beta2_pow.dtype.type(beta2)
 
 
 @compiled
-def _adam_without_gradient(slab, mentioned, width, step, small, keep, b1, b2):
-    zero = slab.dtype.type(0)
-    for row in range(np.uint64(slab.shape[0])):
-        if not mentioned[row]:
-            for j in range(width):
-                slab[row, j], slab[row, width + j], slab[row, 2 * width + j] = update._adam(
-                    slab[row, j], zero, slab[row, width + j], slab[row, 2 * width + j], step, small, keep, b1, b2)
+def _adam_row(slab, row, grad, i, step, small, keep, b1, b2):
+    width = grad.shape[1]
+    whole = width - width % STEP
+    for begin in range(0, whole, STEP):
+        for j in range(STEP):
+            _adam_at(slab, row, grad, i, begin + j, step, small, keep, b1, b2)
+    for j in range(whole, width):
+        _adam_at(slab, row, grad, i, j, step, small, keep, b1, b2)
+
+
+@compiled
+def _adam_at(slab, row, grad, i, j, step, small, keep, b1, b2):
+    first = grad.shape[1] + j
+    second = grad.shape[1] + first
+    slab[row, j], slab[row, first], slab[row, second] = update._adam(
+        slab[row, j], grad[i, j], slab[row, first], slab[row, second], step, small, keep, b1, b2)
 
 
 @compiled
@@ -151,28 +219,49 @@ def ftrl(slab, slots, grad, rate, l1, l2, lr_power):
     kind = slab.dtype.type
     rate, power = kind(rate[0]), kind(-lr_power)
     l1, twice_l2 = kind(l1) + kind(FTRL_SHIFT), kind(2) * (kind(l2) + kind(FTRL_SHIFT))
-    width, by_root = grad.shape[1], lr_power == -0.5
-    line = slab.reshape(-1)
+    by_root = lr_power == -0.5
     for i in range(slots.size):
-        _ask_ahead(line, slots, i, slab.shape[1], 3 * width)
-        row = np.uint64(slots[i])
+        if i + AHEAD < slots.size:
+            prefetch_row(slab, slots[i + AHEAD], 3 * grad.shape[1])
         if by_root:
-            for j in range(width):
-                slab[row, j], slab[row, width + j], slab[row, 2 * width + j] = update._ftrl_by_root(
-                    slab[row, j], grad[i, j], slab[row, width + j], slab[row, 2 * width + j], rate, l1, twice_l2)
+            _ftrl_by_root_row(slab, np.uint64(slots[i]), grad, i, rate, l1, twice_l2)
         else:
-            for j in range(width):
-                slab[row, j], slab[row, width + j], slab[row, 2 * width + j] = update._ftrl_by_power(
-                    slab[row, j], grad[i, j], slab[row, width + j], slab[row, 2 * width + j], rate, l1, twice_l2, power)
+            _ftrl_by_power_row(slab, np.uint64(slots[i]), grad, i, rate, l1, twice_l2, power)
 
 
 @compiled
-def _ask_ahead(line, slots, i, stride, count):
-    """Ask for the row that comes some rows later."""
-    if i + AHEAD < slots.size:
-        _ask(line, slots, i + AHEAD, stride, count)
+def _ftrl_by_root_row(slab, row, grad, i, rate, l1, twice_l2):
+    width = grad.shape[1]
+    whole = width - width % STEP
+    for begin in range(0, whole, STEP):
+        for j in range(STEP):
+            _ftrl_by_root_at(slab, row, grad, i, begin + j, rate, l1, twice_l2)
+    for j in range(whole, width):
+        _ftrl_by_root_at(slab, row, grad, i, j, rate, l1, twice_l2)
 
 
 @compiled
-def _ask(line, slots, i, stride, count):
-    prefetch_elements(line, np.int64(slots[i]) * stride, count)
+def _ftrl_by_root_at(slab, row, grad, i, j, rate, l1, twice_l2):
+    squared = grad.shape[1] + j
+    linear = grad.shape[1] + squared
+    slab[row, j], slab[row, squared], slab[row, linear] = update._ftrl_by_root(
+        slab[row, j], grad[i, j], slab[row, squared], slab[row, linear], rate, l1, twice_l2)
+
+
+@compiled
+def _ftrl_by_power_row(slab, row, grad, i, rate, l1, twice_l2, power):
+    width = grad.shape[1]
+    whole = width - width % STEP
+    for begin in range(0, whole, STEP):
+        for j in range(STEP):
+            _ftrl_by_power_at(slab, row, grad, i, begin + j, rate, l1, twice_l2, power)
+    for j in range(whole, width):
+        _ftrl_by_power_at(slab, row, grad, i, j, rate, l1, twice_l2, power)
+
+
+@compiled
+def _ftrl_by_power_at(slab, row, grad, i, j, rate, l1, twice_l2, power):
+    squared = grad.shape[1] + j
+    linear = grad.shape[1] + squared
+    slab[row, j], slab[row, squared], slab[row, linear] = update._ftrl_by_power(
+        slab[row, j], grad[i, j], slab[row, squared], slab[row, linear], rate, l1, twice_l2, power)

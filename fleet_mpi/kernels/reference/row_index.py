@@ -28,15 +28,6 @@ def hashed(key):
 
 
 @kernel
-def hash_ids(ids, out):
-    """out[i] (uint64) = ``hashed`` of ids[i]."""
-    value = ids.astype("uint64")
-    value = (value ^ value >> SHIFTS[0]) * FACTORS[0]
-    value = (value ^ value >> SHIFTS[1]) * FACTORS[1]
-    out[...] = value ^ value >> SHIFTS[2]
-
-
-@kernel
 def find(ids, keys, entries, slots):
     """slots[i] (int32) = the slot of ids[i], or NOT_STORED; ids may repeat."""
     _on_host(_find, ids, keys, entries, slots)
