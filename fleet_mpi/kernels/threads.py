@@ -30,11 +30,12 @@ def _share_of_cores():
     """A rank that is bound has its share already; ranks that are free to run anywhere divide the machine."""
     # Only Linux tells which cores a process is bound to.
     free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(free, os.cpu_count() // _ranks_here()))
+    return max(1, min(free, os.cpu_count() // ranks_here()))
 
 
 @functools.cache  # asked for in every step, and mpirun's word does not change
-def _ranks_here():
+def ranks_here():
+    """How many ranks of this job the launcher started on this machine."""
     return max(1, settings.get("OMPI_COMM_WORLD_LOCAL_SIZE"), settings.get("MPI_LOCALNRANKS"),
                *settings.get("SLURM_STEP_TASKS_PER_NODE"))
 

@@ -89,12 +89,12 @@ def test_the_number_comes_from_the_setting_or_the_cores():
 def test_ranks_on_one_machine_share_its_cores(name, ranks, bound_to, share, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(bound_to))
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    threads._ranks_here.cache_clear()
+    threads.ranks_here.cache_clear()
     try:
         with settings.override(**{"FLEET_MPI_THREADS": 0, name: ranks}):
             assert threads.threads() == share
     finally:
-        threads._ranks_here.cache_clear()
+        threads.ranks_here.cache_clear()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python warns of forking a process with threads
