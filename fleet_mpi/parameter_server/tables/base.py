@@ -40,8 +40,8 @@ if TYPE_CHECKING:
         def dtype(self) -> str:
             """The type of an element."""
 
-# Columns of a table that grows besides the states of its rule; KEYS and SCORES go on its name in files.
-KEYS, VALUES, SCORES, COUNT = "@KEYS", "@VALUES", "@SCORES", "@COUNT"
+# Columns of a table that grows besides the states of its rule; KEYS, SCORES and UPDATES go on its name in files.
+KEYS, VALUES, SCORES, COUNT, UPDATES = "@KEYS", "@VALUES", "@SCORES", "@COUNT", "@UPDATES"
 
 Contribution: TypeAlias = Any   # what a table reads from a push: each kind's own
 Node: TypeAlias = tuple[int, int, float]   # of a tree of squares: level, index, sum
@@ -96,6 +96,9 @@ class DescribedByRows(Described, Protocol):
     def width(self) -> int:
         """How many elements a row has."""
 
+    def table(self, server: int, rates: Mapping[str, np.ndarray]) -> TableByRows:
+        """What a server keeps."""
+
     def route(self, servers: int) -> Route:
         """The way to its rows in a job of so many servers."""
 
@@ -145,6 +148,9 @@ class Columns(Protocol):
         theirs. PeerLost for columns that cannot be.
         """
 
+    def evict(self, kind: str, number: int) -> int:
+        """Forget rows by their scores; returns how many. UsageError where that score is not kept."""
+
 
 class Table(Protocol):
     """What one server keeps of a table, and how that changes."""
@@ -192,3 +198,10 @@ class Table(Protocol):
 
     def set_state(self, variable: str, block: int, name: str, values: np.ndarray) -> None:
         """Take over a state of one shard."""
+
+
+class TableByRows(Table, Protocol):
+    """A table that is asked for rows by id."""
+
+    def refuse(self, contributions: Sequence[Contribution]) -> None:
+        """EnvironmentProblem where there is no room for an update by these; changes nothing."""

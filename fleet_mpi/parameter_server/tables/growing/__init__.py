@@ -8,4 +8,12 @@
     layout    where values and states are within a row of the slab
     rules     the update rules that such tables take
     memory    address space that becomes memory page by page, and what a budget allows
+
+Which rows are kept, each part optional:
+
+    keeping    the words that ranks agree on; what is done by them around an update
+    admission  when the row of an id becomes stored
+    score      what tells how much a row matters
+    eviction   which rows are forgotten, by their scores
+    budget     how much memory a table may take where nobody says it
 """
