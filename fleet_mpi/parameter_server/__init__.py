@@ -14,6 +14,7 @@
     preallocated      the way of small models, for both sides
     norms             updates that need norms over all servers
     snapshots         a server's part in saving and loading
+    shrinking         a server's part in dropping rows on request
     state             what the servers keep, as a worker reads and writes it
     wholes            how one value is made up of what each server keeps of it
     row_loads         the rows of a table that grows, on their way to its servers

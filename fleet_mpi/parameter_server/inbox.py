@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from fleet_mpi.parameter_server.server import Server
-    from fleet_mpi.parameter_server.tables.base import Contribution, Table
+    from fleet_mpi.parameter_server.tables.base import Contribution, TableByRows
     from fleet_mpi.wire.transport import Pending
 
-    TableRows = list[tuple[Table, int, int]]   # a table, how many rows, in how many bytes
+    TableRows = list[tuple[TableByRows, int, int]]   # a table, how many rows, in how many bytes
 
 # How many pieces of a body are taken at a time: MPI copies all that is expected and there before it returns, and
 # meanwhile nothing is updated or answered.

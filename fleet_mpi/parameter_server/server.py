@@ -16,6 +16,7 @@ from fleet_mpi.arrays import aligned
 from fleet_mpi.errors import FleetError, PeerLost, UsageError
 from fleet_mpi.parameter_server import agreement, messages, norms, preallocated
 from fleet_mpi.parameter_server.inbox import Inbox, Push
+from fleet_mpi.parameter_server.shrinking import Shrinking
 from fleet_mpi.parameter_server.snapshots import Snapshots
 from fleet_mpi.parameter_server.stalls import StallDetector
 from fleet_mpi.ranks import policy, waiting
@@ -58,7 +59,7 @@ class Server:
             Kind.PULL_ROWS: self._pull_rows, Kind.LEAVE: self._leave, Kind.WAITING: self._waits_elsewhere}
         self.policy, self.stalls = policy.DEFAULT, StallDetector(self)
         self.snapshots = Snapshots(self)
-        self._handlers |= self.snapshots.handlers
+        self._handlers |= self.snapshots.handlers | Shrinking(self).handlers
         mode.start(self)
 
     def _make_tables(self) -> None:
@@ -199,21 +200,31 @@ class Server:
     def update(self, key: tuple[int, int], pushes: Sequence[Push], then: Callable[[], Any]) -> None:
         """Change all tables by the mean of these pushes, given in worker order; then call ``then``.
 
-        At once, or when the norms are known: ``key`` tells this update from others on all servers.
+        At once, or when the norms are known: ``key`` tells this update from others on all servers. What cannot be is
+        refused before anything has changed.
         """
+        self._refuse(pushes)
         if self.needs_norms:
             gradients = [one for number, table in enumerate(self.tables)
                          for one in table.gradients([push.parts[number] for push in pushes])]
             self.exchange.run(key, norms.update(gradients, self.recipes), then)
             return
         self.dense.update([push.parts[0] for push in pushes])
-        self.update_row_tables(pushes)
+        self._update_row_tables(pushes)
         then()
 
     def update_row_tables(self, pushes: Sequence[Push]) -> None:
         """Where the dense table was updated piece by piece, and no norms are needed: the other tables."""
+        self._refuse(pushes)
+        self._update_row_tables(pushes)
+
+    def _update_row_tables(self, pushes: Sequence[Push]) -> None:
         for number, table in enumerate(self.row_tables, 1):
             table.update([push.parts[number] for push in pushes])
+
+    def _refuse(self, pushes: Sequence[Push]) -> None:
+        for number, table in enumerate(self.row_tables, 1):
+            table.refuse([push.parts[number] for push in pushes])
 
     def set_rates(self, push: Push, steps: int = 1) -> None:
         """Take over the rates a worker set, and move schedules on: before an update."""

@@ -183,6 +183,14 @@ class ServerState:
 
     # ------------------------------------------------------------------ writing
 
+    def shrink(self, table: str, kind: str, number: int) -> int:
+        """Let all servers forget rows of a table that grows, at one moment, by an eviction; returns how many went."""
+        told = messages.encode([table, kind, number])
+        with self.frozen(alone=True), self._breaking():
+            parts = [self.client.control.start(link, Kind.SHRINK, told) for link in self.client.links]
+            answers = self.client.control.hear_all(parts, Kind.SHRINK)
+        return sum(int(inline.view(np.int64).item()) for _, inline, _ in answers)
+
     @contextlib.contextmanager
     def storing(self) -> Iterator[Callable[[StateKey, np.ndarray], None]]:
         """Gives what lets the servers have whole values, one call for each, in any order.

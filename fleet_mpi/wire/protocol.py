@@ -50,6 +50,8 @@ class Kind(enum.IntEnum):
     PRESENT = 12    # a server has begun, and will take requests in a while; no answer
     COPY = 13       # names of arrays: while frozen, copy them for this worker's FETCH; answered DONE
     DECLARE = 14    # what servers are to keep, as JSON in the body, its checksum as number; no answer
+    SHRINK = 15     # a table and which rows go, as JSON: while frozen alone, drop them; answered VALUES with how
+    #                 many went (int64)
     DONE = 20
     VALUES = 21
     ERROR = 22      # a sentence and the exit code; the job ends

@@ -201,6 +201,9 @@ class RowTable:
 
     # ------------------------------------------------------------------ updating
 
+    def refuse(self, contributions: Sequence[Rows]) -> None:
+        """Nothing: there is room for every row."""
+
     def update(self, contributions: Sequence[Rows]) -> None:
         """By the mean over all contributors, with the row or without."""
         gradient = RowGradient(self, self.mean(contributions))

@@ -10,7 +10,8 @@ from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels.reference import partitions, row_draws
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe
-from fleet_mpi.parameter_server.tables.base import KEYS, StateLook, looks_of
+from fleet_mpi.parameter_server.tables.base import KEYS, SCORES, UPDATES, StateLook, looks_of
+from fleet_mpi.parameter_server.tables.growing.keeping import EVERYTHING, Keeping
 from fleet_mpi.parameter_server.tables.growing.rules import growing_rule
 from fleet_mpi.parameter_server.tables.growing.table import GrowingTable
 
@@ -33,6 +34,7 @@ class GrowingDescription(NamedTuple):
     recipe: Recipe
     init: tuple[Any, ...] = ()
     key: int = 0
+    keeping: Keeping = EVERYTHING
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,7 +55,10 @@ class GrowingDescription(NamedTuple):
         rule = growing_rule(self.recipe.rule)
         looks = looks_of(rule.states, self.shape, self.dtype)
         looks |= {name: looks[name]._replace(shape=(ANY_HEIGHT, 1)) for name in rule.one_per_row}
-        return {KEYS: StateLook((ANY_HEIGHT,), np.dtype(np.int64), True), **looks}
+        of_keeper = {SCORES: StateLook((ANY_HEIGHT,), np.dtype(np.int32), True),
+                     UPDATES: StateLook((1,), np.dtype(np.int64), False)}
+        return {KEYS: StateLook((ANY_HEIGHT,), np.dtype(np.int64), True), **looks,
+                **{name: of_keeper[name] for name in self.keeping.columns}}
 
     def shards_of(self, variable: str) -> tuple[()]:
         """None: rows are placed by their ids."""
@@ -61,7 +66,7 @@ class GrowingDescription(NamedTuple):
 
     def table(self, server: int, rates: Mapping[str, np.ndarray]) -> GrowingTable:
         """What a server keeps; ``rates`` is {name: [1] array}."""
-        return GrowingTable(self, rates)
+        return GrowingTable(self, server, rates)
 
     def route(self, servers: int) -> GrowingRoute:
         """Which server has which row."""
@@ -102,9 +107,10 @@ def first_values(init: tuple[Any, ...], key: int) -> Callable[[np.ndarray, np.nd
     return lambda ids, out: DRAWS[kind](ids, out, key, *numbers)
 
 
-def with_keys(recipe: Recipe, name: str) -> Recipe:
-    """The recipe of a table that grows: its ids are in files beside its states."""
-    return recipe._replace(states=((KEYS, f"{name}{KEYS}"), *recipe.states))
+def with_keys(recipe: Recipe, name: str, keeping: Keeping = EVERYTHING) -> Recipe:
+    """The recipe of a table that grows: its ids, and what is kept of its rows, are in files beside its states."""
+    beside = tuple((column, f"{name}{column}") for column in (KEYS, *keeping.columns))
+    return recipe._replace(states=(*beside, *recipe.states))
 
 
 def refuse_recipe(recipe: Recipe, what: str) -> None:

@@ -14,7 +14,9 @@ import numpy as np
 from fleet_mpi.arrays import ANY_HEIGHT, Rows, aligned
 from fleet_mpi.errors import EnvironmentProblem, PeerLost
 from fleet_mpi.parameter_server import messages
+from fleet_mpi.parameter_server.tables.growing import budget
 from fleet_mpi.parameter_server.tables.growing.columns import RowColumns
+from fleet_mpi.parameter_server.tables.growing.keeping import Keeper, pushes_of
 from fleet_mpi.parameter_server.tables.growing.store import RowStore
 from fleet_mpi.parameter_server.tables.rows import RowMean
 
@@ -33,13 +35,16 @@ class GrowingTable:
 
     needs_norms = False
 
-    def __init__(self, description: GrowingDescription, rates: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, description: GrowingDescription, server: int, rates: Mapping[str, np.ndarray]) -> None:
         self.description, self.name, self.recipe = description, description.name, description.recipe
+        self.server, keeping = server, description.keeping
         self.width, self.dtype = description.width, np.dtype(description.dtype)
         self.rate, self.mean = rates[self.recipe.rate], RowMean(ANY_HEIGHT)
         self.store = RowStore(self.width, self.dtype, self.recipe.rule, dict(self.recipe.hypers),
-                              description.first_values)
-        self.columns = RowColumns(self.name, self.store)
+                              description.first_values, keeping.budget_bytes or budget.server_bytes(),
+                              bool(keeping.score))
+        self.keeper = Keeper(keeping, self.store, description.key) if keeping.is_asked else None
+        self.columns = RowColumns(self.name, self.store, self.keeper)
 
     # ------------------------------------------------------------------ values by name: they are by id here
 
@@ -90,6 +95,25 @@ class GrowingTable:
 
     # ------------------------------------------------------------------ updating
 
+    def refuse(self, contributions: Sequence[Rows]) -> None:
+        """EnvironmentProblem where there is no room for the rows that these would store."""
+        store, most = self.store, sum(len(rows.ids) for rows in contributions)
+        if store.count + most <= store.capacity:
+            return
+        ids = np.unique(np.concatenate([rows.ids for rows in contributions]))
+        missing = ids[store.find(ids) < 0]
+        new, kept = len(missing), store.count
+        if self.keeper is not None:
+            pushes = pushes_of(ids, contributions)[np.searchsorted(ids, missing)]
+            new = int(self.keeper.admitted(missing, pushes).sum())
+            if self.description.keeping.when_full == "evict":
+                kept = len(ids) - len(missing)
+        if kept + new > store.capacity:
+            raise EnvironmentProblem(
+                f"table {self.name!r}: server {self.server} stores {store.count:,} rows of it and is to take {new:,} "
+                f"more: there is room for {store.capacity:,} (budget_bytes={store.budget_bytes:,}). Give the table a "
+                f"larger budget_bytes, or more servers, or let it evict (evict=..., when_full=\"evict\")")
+
     def update(self, contributions: Sequence[Rows]) -> None:
         """By the mean over all contributors, with the row or without."""
         gradient, = self.gradients(contributions)
@@ -99,14 +123,18 @@ class GrowingTable:
 
     def gradients(self, contributions: Sequence[Rows]) -> list[GrowingGradient]:
         """One: the mean."""
-        return [GrowingGradient(self, self.mean(contributions))]
+        rows = self.mean(contributions)
+        return [GrowingGradient(self, rows, None if self.keeper is None else pushes_of(rows.ids, contributions))]
 
 
 class GrowingGradient:
-    """The gradient of some rows on its way through a recipe that has no norms."""
+    """The gradient of some rows on its way through a recipe that has no norms.
 
-    def __init__(self, table: GrowingTable, rows: MergedRows) -> None:
-        self.table, self.rows = table, rows
+    ``pushes`` says how many pushes had each row, for a table that is to look at that.
+    """
+
+    def __init__(self, table: GrowingTable, rows: MergedRows, pushes: np.ndarray | None) -> None:
+        self.table, self.rows, self.pushes = table, rows, pushes
         self.variable, self.recipe = table.name, table.recipe
 
     def apply(self, step: Step) -> None:
@@ -127,9 +155,12 @@ class GrowingGradient:
 
     def finish(self, squares: tuple[np.ndarray, ...]) -> None:
         """Make the rows that are not stored yet, and run the rule."""
-        store = self.table.store
+        store, keeper, rate = self.table.store, self.table.keeper, self.table.rate
         try:
-            slots = store.add(self.rows.ids)
-        except EnvironmentProblem as error:   # it is full, or memory is
+            if keeper is None:
+                store.update(store.add(self.rows.ids), self.rows.values, rate)
+            else:
+                assert self.pushes is not None
+                keeper.update(self.rows.ids, self.rows.values, self.pushes, rate)
+        except EnvironmentProblem as error:   # the system refuses memory within the budget
             raise EnvironmentProblem(f"table {self.table.name!r}: {error}") from None
-        store.update(slots, self.rows.values, self.table.rate)

@@ -6,7 +6,7 @@ from fleet_mpi.arrays import ANY_HEIGHT, Rows
 from fleet_mpi.kernels.reference import partitions, row_draws
 from fleet_mpi.parameter_server.tables.growing.keeping import Keeper, Keeping, pushes_of
 from fleet_mpi.parameter_server.tables.growing.store import RowStore
-from fleet_mpi.update_rules import RowMean
+from fleet_mpi.parameter_server.tables.rows import RowMean
 
 WIDTH, KEY, RATE = 3, 12345, np.array([0.1], np.float32)
 
