@@ -12,6 +12,7 @@
     recipes       rules, clipping and decay from what a caller says
     rates         learning rates and schedules
     first_values  rows that servers draw themselves
+    keeping       which rows a table keeps, from what a caller says
     values        all that is kept, whole and by name
     saving        files of it
     peers         the other ranks, as a worker sees them

@@ -14,11 +14,12 @@ import numpy as np
 from fleet_mpi import modes
 from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.connections.terms import Terms
-from fleet_mpi.door import first_values, recipes
+from fleet_mpi.door import first_values, keeping, recipes
 from fleet_mpi.errors import PeerLost, UsageError, nearest
 from fleet_mpi.parameter_server import tables
 from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import Recipe
+from fleet_mpi.parameter_server.tables.growing.keeping import EVERYTHING, Keeping
 from fleet_mpi.placement import Variable, place
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ SPLITS = {"round_robin": ("RoundRobin", True), "hash_name": ("HashName", True), 
 class Kept(NamedTuple):
     """A parameter or a table: how it looks and is updated; ``init`` is what servers draw a table's rows from.
 
-    A table that grows is ANY_HEIGHT high.
+    A table that grows is ANY_HEIGHT high; ``keeping`` says which rows it keeps.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Kept(NamedTuple):
     dtype: str
     recipe: Recipe
     init: tuple[Any, ...] = ()
+    keeping: Keeping = EVERYTHING
 
     @property
     def grows(self) -> bool:
@@ -76,8 +78,8 @@ class Declaration(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """As JSON."""
-        kept = [[[one.name, list(one.shape), one.dtype, recipes.to_plain(one.recipe), list(one.init)] for one in group]
-                for group in (self.parameters, self.tables)]
+        kept = [[[one.name, list(one.shape), one.dtype, recipes.to_plain(one.recipe), list(one.init), list(one.keeping)]
+                 for one in group] for group in (self.parameters, self.tables)]
         return json.dumps([*kept, self.mode, self.options, self.split, self.seed], sort_keys=True).encode()
 
     @classmethod
@@ -85,8 +87,9 @@ class Declaration(NamedTuple):
         """And back; PeerLost where it cannot be read."""
         try:
             parameters, by_rows, mode, options, split, seed = json.loads(told)
-            kept = [tuple(Kept(name, tuple(shape), dtype, recipes.from_plain(recipe), tuple(init))
-                          for name, shape, dtype, recipe, init in group) for group in (parameters, by_rows)]
+            kept = [tuple(Kept(name, tuple(shape), dtype, recipes.from_plain(recipe), tuple(init),
+                               keeping.from_plain(words))
+                          for name, shape, dtype, recipe, init, words in group) for group in (parameters, by_rows)]
             return cls(kept[0], kept[1], mode, dict(options), split, int(seed))
         except (ValueError, TypeError, KeyError, RecursionError):
             raise PeerLost(f"{source} declared something that cannot be read: {told[:40]!r}...") from None
@@ -98,7 +101,8 @@ class Declaration(NamedTuple):
             hypers = ", ".join(f"{name}={value}" for name, value in one.recipe.hypers)
             shape = f"rows of {one.shape[1]} for any id" if one.grows else str(list(one.shape))
             return f"{one.dtype} {shape} by {one.recipe.rule}({hypers}) at {one.recipe.rate}" + (
-                f" after {steps}" if steps else "") + (f" from {list(one.init)}" if one.init else "")
+                f" after {steps}" if steps else "") + (f" from {list(one.init)}" if one.init else "") + (
+                keeping.in_words(one.keeping))
         return {"parameter": {one.name: look(one) for one in self.parameters},
                 "table": {one.name: look(one) for one in self.tables},
                 "order of parameters": [one.name for one in self.parameters], "mode": self.mode,
@@ -118,7 +122,7 @@ class Declaration(NamedTuple):
         placed = place(variables, servers, method, slice_up)
         by_rows = tuple(
             tables.described("growing", one.name, one.shape[1], one.dtype, one.recipe, one.init,
-                             first_values.key_of(self.seed, one.name)) if one.grows else
+                             first_values.key_of(self.seed, one.name), one.keeping) if one.grows else
             tables.described("rows", *one[:3], placed.of_variable(one.name), one.recipe) for one in self.tables)
         keeps = self.servers_update
         recipe = {one.name: one.recipe if keeps else Recipe("sgd", rate=one.recipe.rate) for one in self.parameters}

@@ -8,7 +8,7 @@ import numpy as np
 
 from fleet_mpi import modes
 from fleet_mpi.arrays import ANY_HEIGHT
-from fleet_mpi.door import first_values, gate, recipes
+from fleet_mpi.door import first_values, gate, keeping, recipes
 from fleet_mpi.door.declaration import Declaration, Kept, refuse_equal_names, split_named
 from fleet_mpi.door.parameters import WHAT, ParameterServer
 from fleet_mpi.door.rates import LearningRate, Rates, by_group, choice
@@ -16,6 +16,7 @@ from fleet_mpi.door.tables import Table
 from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.modes.options import whole
 from fleet_mpi.parameter_server.tables.growing.description import refuse_recipe, with_keys
+from fleet_mpi.parameter_server.tables.growing.keeping import EVERYTHING, Keeping
 from fleet_mpi.placement.variables import checked_variables
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ class Declaring:
     # ------------------------------------------------------------------ tables
 
     def add_table(self, name: str, dim: Any, height: Any, rule: str, lr: Any, init: Any, dtype: Any,
-                  said: dict[str, Any]) -> Table:
-        """Check all that was said, then make what the caller gets."""
+                  said: dict[str, Any], rows_kept: dict[str, Any]) -> Table:
+        """Check all that was said, then make what the caller gets; ``rows_kept`` has what ``keeping.UNSAID`` has."""
         what = f"table {name!r}"
         if not isinstance(name, str):
             raise UsageError(f"table: name: expected a text, got {name!r}")
@@ -103,15 +104,19 @@ class Declaring:
         height = ANY_HEIGHT if height is None else whole(f"{what}: height", height, 1)
         shape = height, whole(f"{what}: dim", dim, 1)
         dtype, rate = _float_type(dtype, what), LearningRate(lr, what)
-        recipe = _recipe_of_rows(name, height, rule, said, what)
+        words = keeping.checked(rows_kept, what)
+        if height != ANY_HEIGHT:
+            keeping.refuse_said(rows_kept, what)
+            words = EVERYTHING
+        recipe = _recipe_of_rows(name, height, rule, said, words, what)
         rows = None if isinstance(init, (int, float, tuple, list)) else _rows(init, shape, dtype, f"{what}: init")
         drawn = first_values.checked(init, f"{what}: init") if rows is None else ()
-        kept = Kept(name, shape, dtype, recipe, drawn)
+        kept = Kept(name, shape, dtype, recipe, drawn, words)
         made = self.declared._replace(tables=(*self.declared.tables, kept))
         _check(made)
         self.declared = made
         self.rates.add(f"lr of {name}", rate)
-        self.tables[name] = table = Table(self.job, name, shape[1], height, dtype, rate)
+        self.tables[name] = table = Table(self.job, name, shape[1], height, dtype, rate, words)
         table.init = rows
         return table
 
@@ -145,12 +150,12 @@ def _recipe(name: str, rule: Any, said: dict[str, Any], rate: str, what: str) ->
                         recipes.steps_of(before, what))
 
 
-def _recipe_of_rows(name: str, height: int, rule: Any, said: dict[str, Any], what: str) -> Recipe:
+def _recipe_of_rows(name: str, height: int, rule: Any, said: dict[str, Any], words: Keeping, what: str) -> Recipe:
     if height != ANY_HEIGHT:
         return _recipe(name, recipes.rule_named(rule, what), said, f"lr of {name}", what)
     made = _recipe(name, recipes.row_rule_named(rule, what), said, f"lr of {name}", what)
     refuse_recipe(made, what)
-    return with_keys(made, name)
+    return with_keys(made, name, words)
 
 
 def _float_type(dtype: Any, what: str) -> str:

@@ -93,7 +93,9 @@ class Job:
 
     def table(self, name: str, dim: int, height: int | None = None, rule: str = "adagrad", lr: float | Lr = 0.05, *,
               init: Any = 0.0, dtype: Any = "float32", clip_value: float | tuple[float, float] | None = None,
-              clip_norm: float | None = None, l1: float = 0.0, l2: float = 0.0, **settings: Any) -> Table:
+              clip_norm: float | None = None, l1: float = 0.0, l2: float = 0.0, admit: Any = "all",
+              score: str | None = None, evict: tuple[str, int] | None = None, evict_every: int = 100,
+              budget_bytes: int | None = None, when_full: str = "refuse", **settings: Any) -> Table:
         """Let the servers keep a table of ``height`` rows of ``dim`` numbers, or of a row for every int64 id.
 
         Every worker calls it, with the same arguments, in the same order as other declarations. Returns at once:
@@ -108,11 +110,20 @@ class Job:
                 servers, with height and without. Without height, not an array.
             clip_value, clip_norm, l1, l2: as for parameters; decay concerns every row at every step. Without height
                 clip_value only.
+            admit: without height, when the row of an id is stored: "all": with its first push; ("seen", k): with its
+                k-th; ("probability", p): with this probability at every step that has it.
+            score: what is kept of each row: "last_seen" or "count" (of pushes); None: what ``evict`` needs.
+            evict: which rows go, every ``evict_every`` updates: ("older_than", n): those that none of the last n had;
+                ("fewer_than", n): that fewer than n pushes had since; ("at_most", n): the lowest scores beyond n rows.
+            budget_bytes: the most that each server gives to the table; None: its share of the machine's memory.
+            when_full: beyond that, "refuse" the step, or "evict" rows with the lowest scores.
             settings: of the rule.
         """
         self._require_declaring("table")
         steps = _said(clip_value=clip_value, clip_norm=clip_norm, l1=l1, l2=l2)
-        return self._declaring.add_table(name, dim, height, rule, lr, init, dtype, {**settings, **steps})
+        rows_kept = {"admit": admit, "score": score, "evict": evict, "evict_every": evict_every,
+                     "budget_bytes": budget_bytes, "when_full": when_full}
+        return self._declaring.add_table(name, dim, height, rule, lr, init, dtype, {**settings, **steps}, rows_kept)
 
     def step(self) -> None:
         """End a step: one request and one reply per server, with all gradients, dense and of rows.

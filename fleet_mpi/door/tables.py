@@ -8,12 +8,14 @@ import numpy as np
 
 from fleet_mpi.arrays import ANY_HEIGHT, Rows
 from fleet_mpi.door import gate
+from fleet_mpi.door.keeping import checked_shrink
 from fleet_mpi.parameter_server.tables.rows import refuse_outside
 from fleet_mpi.update_rules import merge
 
 if TYPE_CHECKING:
     from fleet_mpi.door.job import Job
     from fleet_mpi.door.rates import LearningRate
+    from fleet_mpi.parameter_server.tables.growing.keeping import Keeping
 
 
 class Table:
@@ -23,8 +25,9 @@ class Table:
         name, dim, height, dtype: as it was declared; without height every int64 id is a row.
     """
 
-    def __init__(self, job: Job, name: str, dim: int, height: int, dtype: str, rate: LearningRate) -> None:
-        self._job, self._rate, self._height = job, rate, height
+    def __init__(self, job: Job, name: str, dim: int, height: int, dtype: str, rate: LearningRate,
+                 keeping: Keeping) -> None:
+        self._job, self._rate, self._height, self._keeping = job, rate, height, keeping
         self.name, self.dim, self.dtype = name, dim, np.dtype(dtype)
         self.height = None if height == ANY_HEIGHT else height
         self.init: np.ndarray | None = None   # rows that worker 0 gives the servers
@@ -84,6 +87,20 @@ class Table:
             rows = Rows(np.concatenate([self._kept.ids, rows.ids]), np.concatenate([self._kept.values, rows.values]),
                         self._height)
         self._kept = merge(rows)
+
+    def shrink(self, older_than: int | None = None, fewer_than: int | None = None) -> int:
+        """Let the servers forget rows, all at one moment between two updates; returns how many went.
+
+        Any worker, at any time between steps; the others need not call it. What this worker has left to send is sent.
+        Blocks until all servers have done it: their other workers' pushes wait meanwhile.
+
+        Args:
+            older_than: forget rows that none of the last so many updates pushed: score="last_seen".
+            fewer_than: forget rows that fewer than so many pushes had since they were stored or this was asked last:
+                score="count".
+        """
+        return self._job._use("shrink").shrink(self, *checked_shrink(self._keeping, older_than, fewer_than,
+                                                                     f"table {self.name!r}: shrink"))
 
     def _take(self) -> Rows | None:
         """What was pushed for the step that ends now."""

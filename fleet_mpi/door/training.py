@@ -117,6 +117,11 @@ class Training:
         self.connection.flush()
         return ServerState(self.connection.client).count(table.name)
 
+    def shrink(self, table: Table, kind: str, number: int) -> int:
+        """Let the servers forget rows of a table that grows; returns how many went."""
+        self.connection.flush()
+        return ServerState(self.connection.client).shrink(table.name, kind, number)
+
     def finish(self) -> None:
         """Send what is left, say goodbye."""
         for table in self.tables:
