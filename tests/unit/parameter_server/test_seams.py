@@ -96,6 +96,9 @@ class AnyIds:
         for number, one in enumerate(ids.tolist()):
             out[4 * WIDTH * number:4 * WIDTH * (number + 1)].view(np.float32)[...] = self.rows.get(one, 0)
 
+    def refuse(self, contributions):
+        """Takes all."""
+
     def update(self, contributions):
         """By the mean."""
         for pairs in contributions:
