@@ -6,17 +6,14 @@ neighbouring partitions. Ids of one server stay spread in the hash's lower bits.
 
 from fleet_mpi.arrays import module_of
 from fleet_mpi.kernels import kernel
-from fleet_mpi.kernels.reference.row_index import FACTORS, SHIFTS
+from fleet_mpi.kernels.reference.row_index import hashed_line
 
 BITS = 10   # 1024 partitions
 
 
 def partitions_of(ids):
     """The partition of each id, int64."""
-    hashed = ids.astype("uint64")
-    for shift, factor in zip(SHIFTS, FACTORS):
-        hashed = (hashed ^ hashed >> shift) * factor
-    return ((hashed ^ hashed >> SHIFTS[-1]) >> 64 - BITS).astype("int64")
+    return (hashed_line(ids) >> 64 - BITS).astype("int64")
 
 
 @kernel

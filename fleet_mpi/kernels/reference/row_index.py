@@ -27,6 +27,14 @@ def hashed(key):
     return value ^ value >> SHIFTS[2]
 
 
+def hashed_line(ids):
+    """``hashed`` of each of an array of ids, uint64."""
+    value = ids.astype("uint64")
+    for shift, factor in zip(SHIFTS, FACTORS):
+        value = (value ^ value >> shift) * factor
+    return value ^ value >> SHIFTS[-1]
+
+
 @kernel
 def find(ids, keys, entries, slots):
     """slots[i] (int32) = the slot of ids[i], or NOT_STORED; ids may repeat."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from fleet_mpi.kernels.reference import partitions, random, row_draws
-from fleet_mpi.kernels.reference.row_index import FACTORS, SHIFTS
+from fleet_mpi.kernels.reference.row_index import hashed_line
 
 if TYPE_CHECKING:
     from typing import Any
@@ -87,10 +87,7 @@ def admission_of(words: tuple[Any, ...], key: int) -> Admission | None:
 
 def _cells(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """An id's counters: those of its partition, by the bits of its hash that follow the partition's."""
-    hashed: np.ndarray = ids.astype(np.uint64)
-    for shift, factor in zip(SHIFTS, FACTORS):
-        hashed = (hashed ^ hashed >> shift) * factor
-    hashed ^= hashed >> SHIFTS[-1]
+    hashed = hashed_line(ids)
     first = (hashed >> 64 - partitions.BITS - _CELL_BITS).astype(np.int64)
     second = (hashed >> 64 - partitions.BITS - 2 * _CELL_BITS).astype(np.int64)
     partition = first >> _CELL_BITS << _CELL_BITS
