@@ -1,4 +1,4 @@
-"""Partitions of all 64-bit ids, by the upper bits of a hash: which server has the row of an id.
+"""Partitions of all 64-bit ids, by the upper bits of the hash of ``row_index``: which server has the row of an id.
 
 The number of partitions is fixed, so what is said of a partition holds for any number of servers; a server has
 neighbouring partitions. Ids of one server stay spread in the hash's lower bits. Knows no rows.
@@ -6,16 +6,17 @@ neighbouring partitions. Ids of one server stay spread in the hash's lower bits.
 
 from fleet_mpi.arrays import module_of
 from fleet_mpi.kernels import kernel
-from fleet_mpi.kernels.reference.row_index import hash_ids
+from fleet_mpi.kernels.reference.row_index import FACTORS, SHIFTS
 
 BITS = 10   # 1024 partitions
 
 
 def partitions_of(ids):
     """The partition of each id, int64."""
-    hashed = module_of(ids).empty(ids.shape, "uint64")
-    hash_ids.reference(ids, hashed)
-    return (hashed >> 64 - BITS).astype("int64")
+    hashed = ids.astype("uint64")
+    for shift, factor in zip(SHIFTS, FACTORS):
+        hashed = (hashed ^ hashed >> shift) * factor
+    return ((hashed ^ hashed >> SHIFTS[-1]) >> 64 - BITS).astype("int64")
 
 
 @kernel
