@@ -9,6 +9,7 @@ import pytest
 from fleet_mpi import settings
 from fleet_mpi.errors import CheckpointDamaged, FleetError, UsageError
 from fleet_mpi.modes import MODES
+from tests.unit.door.formats import SAFETENSORS
 from tests.unit.door.loopback_job import run
 from tests.unit.door.test_modes import OPTIONS
 
@@ -184,7 +185,7 @@ def gone_on(folder, rule, servers, before=0):
 
 
 @pytest.mark.parametrize("rule", ("adagrad", "adam", "sgd"))
-@pytest.mark.parametrize("format", (None, "all.bin", "safetensors"))
+@pytest.mark.parametrize("format", (None, "all.bin", SAFETENSORS))
 def test_a_run_goes_on_with_the_same_bits_with_any_number_of_servers(tmp_path, format, rule):
     with settings.override(FLEET_MPI_SEED=5):
         expected = whole_run(tmp_path, rule, format)
@@ -276,7 +277,7 @@ def loaded(folder, height):
     return run(work, 1, 1)[0]
 
 
-@pytest.mark.parametrize("format", (None, "all.bin", "safetensors"))
+@pytest.mark.parametrize("format", (None, "all.bin", SAFETENSORS))
 @pytest.mark.parametrize("before, after", ((None, 3), (3, None)))
 def test_tables_with_and_without_height_are_not_mixed_up(tmp_path, before, after, format):
     saved(tmp_path, before, format=format)

@@ -12,6 +12,7 @@ from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
 from fleet_mpi.parameter_server.recipes import recipe
 from fleet_mpi.parameter_server.tables.growing.eviction import LEAST_KEPT
 from fleet_mpi.parameter_server.tables.growing.keeping import Keeping
+from tests.unit.door.formats import SAFETENSORS
 from tests.unit.door.loopback_job import run
 
 DIM, IDS = 3, 200
@@ -110,7 +111,7 @@ def test_shrinking_by_what_is_not_kept_is_refused(asked, sentence):
 
 
 @pytest.mark.parametrize("words", [one for one in WORDS if one.get("admit", ("",))[0] != "seen"], ids=str)
-@pytest.mark.parametrize("format", (None, "safetensors"))
+@pytest.mark.parametrize("format", (None, SAFETENSORS))
 def test_a_run_that_is_resumed_by_other_servers_keeps_the_rows_of_one_that_goes_on(tmp_path, words, format):
     def first(job):
         table = train(job, 0, 3, **words)
