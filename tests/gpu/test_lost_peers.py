@@ -80,7 +80,10 @@ try:
             on_device.advance()
         print("summed", array.get().tolist()[0], flush=True)
         if rank == 1:
+            while not path.with_suffix(".summed").exists():   # rank 0 looks for lost peers before it looks for its sum
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
+        path.with_suffix(".summed").touch()
 except PeerLost as error:
     print("lost:", error)
 try:
