@@ -54,7 +54,8 @@ _CLASSES = ("BackwardStrategy", "DataParallel", "TracedLayer", "TranslatedLayer"
             "InstanceNorm", "LayerNorm", "NCE", "PRelu", "BilinearTensorProduct", "Conv2DTranspose", "Conv3DTranspose",
             "GroupNorm", "SpectralNorm", "TreeConv", "Flatten", "ParameterList", "NoamDecay", "PiecewiseDecay",
             "NaturalExpDecay", "ExponentialDecay", "InverseTimeDecay", "PolynomialDecay", "CosineDecay",
-            "LinearLrWarmup", "ReduceLROnPlateau", "StepDecay", "MultiStepDecay", "LambdaDecay", "GRUCell", "LSTMCell")
+            "LinearLrWarmup", "ReduceLROnPlateau", "StepDecay", "MultiStepDecay", "LambdaDecay", "GRUCell", "LSTMCell",
+            "HSigmoid", "RowConv", "UpSample")  # the last three: of 1.8's paddle.nn
 
 # Decorators: what they decorate may be defined, and is refused when it is called.
 _DECORATORS = {"declarative": "to_static", "dygraph_to_static_func": "to_static", "not_to_static": "not_to_static"}

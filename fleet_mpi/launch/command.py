@@ -89,7 +89,7 @@ def _counted(places: Iterable[tuple[str, int]]) -> str:
 
 
 def _open_mpi(job: Job, found: Launcher, around: Allocation, program: Sequence[str], names: Sequence[str]) -> list[str]:
-    """``-np N --host a:2,b:2 program``; with hosts that take turns, a part for each turn."""
+    """``-np N --host a:2,b:2 program``; round-robin placement takes a part per turn."""
     words = []
     if job.told.rsh:
         words += (["--mca", "plm_rsh_agent"] if found.version < 5 else ["--prtemca", "plm_ssh_agent"]) + [job.told.rsh]
@@ -104,8 +104,7 @@ def _open_mpi(job: Job, found: Launcher, around: Allocation, program: Sequence[s
 
 
 def _mpich(job: Job, found: Launcher, around: Allocation, program: Sequence[str], names: Sequence[str]) -> list[str]:
-    """``-hosts a:2,b:2 -np N program``; hosts that take turns are a map of ranks, or before version 5 come again in the
-    list.
+    """``-hosts a:2,b:2 -np N program``; round-robin placement is a rank map, before MPICH 5 a repeated host list.
 
     The map keeps one daemon on each host, without which Slurm refuses; variables are handed on without a word.
     """

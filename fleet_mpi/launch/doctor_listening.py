@@ -108,7 +108,7 @@ def _how_it_ended(probe: Popen) -> str:
 
 
 def _end(probe: Popen, as_group: bool, hung: bool) -> None:
-    """Let it go, then make it; one that the kernel does not let go (a dead file server) is left behind."""
+    """Terminate the probe, then kill it; one that is stuck in the kernel (a dead file server) is left behind."""
     probe.stdout.close()
     if probe.stdin is not None:
         probe.stdin.close()

@@ -110,7 +110,7 @@ def _drain(file: int) -> None:
 
 
 class Process(NamedTuple):
-    """A process that may be nobody's child here; numbers are given again, so its birth belongs to it."""
+    """A process that need not be a child of this one; the start time tells it from a later one of its number."""
 
     number: int
     born: str

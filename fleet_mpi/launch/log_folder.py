@@ -57,7 +57,7 @@ def _free(path: str) -> LogFolder:
 
 
 def _locked(folder: int) -> bool:
-    """Whether this process has it for itself; the lock goes with the process, however it ends."""
+    """Lock the folder for this process, if it is free; the kernel releases the lock when the process ends."""
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

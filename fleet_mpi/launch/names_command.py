@@ -87,7 +87,7 @@ def _install(user: bool) -> tuple[int, str]:
 
 
 def _write(path: str, text: str) -> None:
-    """Beside, then renamed: an interpreter that starts meanwhile reads the whole file or none."""
+    """Write a temporary file and rename it, so that a starting interpreter reads the whole file or none."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     handle, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=f".{FILE}.")
     with open(handle, "w", encoding="utf-8") as file:

@@ -17,7 +17,7 @@ VANISHED = "vanished"            # a sentence about a rank that did not end in o
 
 
 def leave_note(folder: str | None, name: str, text: str, rank: str) -> bool:
-    """Write a note, unless another rank has been quicker; returns whether this one was first, as far as can be seen."""
+    """Write a note unless another rank has written one; returns whether this rank was the first, as far as visible."""
     if not folder:
         return True
     own = os.path.join(folder, f"{name}.{rank}")

@@ -81,7 +81,7 @@ class Output:
             self._fails(failing(data))
 
     def _keep(self, data: bytes) -> None:
-        """Into the log; where that is not possible any more, the rank goes on without it, and this is said once."""
+        """Write to the log; if that fails, report it once and go on without a log."""
         if self.log is None:
             return
         try:

@@ -91,7 +91,7 @@ def _become(command: list[str], parent: int, watched: Watched) -> None:
 
 
 def _follow(child: int, readers: Mapping[int, Callable[[bytes], None]]) -> int:
-    """Hand everything on until the child has ended and nothing is left; returns its wait status.
+    """Forward output and signals until the child has exited and its output is drained; returns its wait status.
 
     What the child itself has started may keep the pipes open for longer, and is not waited for.
     """

@@ -56,7 +56,7 @@ __getattr__ = _missing_name("paddle", globals(), {
     "no_grad": "fleet_mpi.fluid.dygraph:no_grad", "XPUPlace": "fleet_mpi.fluid.core:XPUPlace",
     "paddle": "fleet_mpi.paddle",
     "get_cudnn_version": "fleet_mpi.paddle.modes", "set_printoptions": "fleet_mpi.paddle.modes",
-    "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_of_1x.PADDLE,
+    "is_compiled_with_xpu": "fleet_mpi.fluid.core", **_of_1x.PADDLE, "imperative": "fleet_mpi.fluid.dygraph:",
     **{name: f"fleet_mpi.paddle.{name}" for name in (
         "device", "distribution", "framework", "hapi", "incubate", "jit", "nn", "sysconfig", "text", "v2", "version",
         "vision")},

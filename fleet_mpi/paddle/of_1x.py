@@ -33,7 +33,10 @@ NN = {
     "data": "fleet_mpi.fluid",
     **dict.fromkeys("""beam_search beam_search_decode case clip clip_by_norm cond gather_tree switch_case
                        while_loop""".split(), "fleet_mpi.fluid.layers"),
-    **dict.fromkeys(("GradientClipByGlobalNorm", "GradientClipByNorm", "GradientClipByValue"), "fleet_mpi.fluid.clip")}
+    **dict.fromkeys(("GradientClipByGlobalNorm", "GradientClipByNorm", "GradientClipByValue"), "fleet_mpi.fluid.clip"),
+    # Layers that only eager mode had: their use says so.
+    **dict.fromkeys(("BilinearTensorProduct", "HSigmoid", "InstanceNorm", "Pool2D", "RowConv", "UpSample"),
+                    "fleet_mpi.fluid.dygraph")}
 
 # NumpyArrayInitializer is not of 1.8: scripts for later 2.x have it from here.
 INITIALIZER = dict.fromkeys(("MSRA", "NumpyArrayInitializer", "Xavier"), "fleet_mpi.fluid.initializer")

@@ -74,7 +74,7 @@ class Client:
         return self.name_of(self.transport.rank)
 
     def lie_in(self, params: np.ndarray, grads: np.ndarray) -> None:
-        """Use these flat arrays from now on, with the values of those before; between requests only."""
+        """Switch to these flat arrays and copy the current values to them; between requests only."""
         params[...], grads[...] = self.params, self.grads
         self.params, self.grads = params, grads
 
@@ -221,7 +221,7 @@ class Client:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether it was interrupted in the middle of a request, and can do nothing more."""
+        """Whether this client was interrupted during a request, and can no longer be used."""
         return isinstance(self.transport, interruption.CutOff)
 
     def give_up(self, error: BaseException) -> None:
@@ -290,7 +290,7 @@ class Client:
         return time.monotonic() - self.first_wait
 
     def _say_that_i_wait(self, link: Link) -> None:
-        """Tell the other servers that this worker is held up: they may wait for it, and must not call it late."""
+        """Tell the other servers that this worker is waiting, so that they do not report it as late."""
         for other in self.links:
             if other is not link and all(part.pending.done() for part in other.asked):
                 notice = messages.message(Header(Kind.WAITING, self.index, self.pushes, number=link.index))

@@ -98,7 +98,7 @@ def _missing(known: Neighbours, door: socket.socket, seconds: float) -> list[int
 
 
 def _greet(known: Neighbours, door: socket.socket, number: int, was_here: bool) -> bool:
-    """Whether this neighbour need not be greeted again: it will read it, or has gone."""
+    """Send a greeting; True once it is queued, or the neighbour has exited."""
     try:
         door.sendto(b"%d" % known.number, socket.MSG_DONTWAIT, known.address(number))
     except ConnectionRefusedError:
@@ -109,7 +109,7 @@ def _greet(known: Neighbours, door: socket.socket, number: int, was_here: bool) 
 
 
 def _next_greeting(door: socket.socket) -> int | None:
-    """The number of a neighbour that has greeted this one; None: nobody did for a while."""
+    """Receive a greeting: the number of the neighbour that sent it; None after a timeout."""
     coming = select.poll()
     coming.register(door, select.POLLIN)
     try:

@@ -51,7 +51,7 @@ class Beats:
         self.thread.start()
 
     def stop(self) -> None:
-        """All ranks are about to end: take the others' last beats, so that none is left for MPI_Finalize."""
+        """Receive the last beats of all machines, so that no message is pending in MPI_Finalize."""
         self.stopping.set()
         self.thread.join()
         self._send(_LAST)
@@ -66,7 +66,7 @@ class Beats:
         return not (self.coming or self.sent)
 
     def turn(self) -> None:
-        """Send a beat, take those that came; Stalled names a machine that has been silent for the deadline."""
+        """Send a beat and receive the others'; raise Stalled for a machine that was silent for the deadline."""
         now = self.clock()
         if now - self.looked > STOOD_STILL_S:
             self.heard = dict.fromkeys(self.heard, now)
@@ -98,7 +98,7 @@ class Beats:
                 word, request = self.coming[rank] = self._listen(rank)
 
     def _send(self, kind: int) -> None:
-        """To all that have taken the one before: a machine that takes nothing must not be sent more and more."""
+        """Send a beat to every machine that received the previous one, so that sends do not pile up."""
         if kind == _LAST:
             self.sent = meeting.finish(self.sent, _GOODBYE_S)
         for rank in self.heard:

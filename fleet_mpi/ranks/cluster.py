@@ -82,7 +82,7 @@ def world() -> World:
 
 
 def at_exit(callback: Callable[[], object]) -> None:
-    """Call this when the process ends in order, the last one given first, unless the script has ended MPI by itself."""
+    """Register a callback for a normal exit, last in, first out; skipped if the script has finalized MPI."""
     ending.at_exit(lambda: _mpi_has_ended() or callback())
 
 
@@ -110,7 +110,7 @@ def started_together() -> tuple[int, str]:
 
 
 def guard() -> None:
-    """Let a failure of this process end the job, also before MPI is started.
+    """End the job if this process fails, also before MPI has started.
 
     ``world`` and ``join`` call it.
     """
@@ -131,7 +131,7 @@ def _abort(code: int) -> None:
 
 
 def guard_if_launched() -> None:
-    """Guard a rank from its imports on: one that fails before it starts MPI would leave the others waiting."""
+    """Guard a launched rank from its imports on: the others would wait for one that fails before MPI_Init."""
     if launched():
         guard()
 
@@ -152,7 +152,7 @@ def share_seed() -> None:
 
 def join(role: str, index: int | None = None, endpoint: str = "", workers: int | list[str] | None = None,
          servers: int | list[str] | None = None) -> Cluster:
-    """Collective: tell all ranks who this one is, and learn who they are. Once per process; again gives the same.
+    """Collective: exchange roles with all ranks. Idempotent: later calls return the same Cluster.
 
     Args:
         role: "worker" or "server".
@@ -179,7 +179,7 @@ def join(role: str, index: int | None = None, endpoint: str = "", workers: int |
 
 
 def tell_if_alone() -> None:
-    """Say, once, that a launcher started one rank only: a job that could have servers trains in one process."""
+    """Log once that the launcher started a single rank, which trains without servers."""
     if launched() and world().size == 1:
         notices.once("alone",
                      "one rank was started: it trains alone, with the parameters in itself; start more for a job "
@@ -273,7 +273,7 @@ def _joined(here: World, record: roster.Record) -> Cluster:
 
 
 def _watch_machines(members: Sequence[Member], here: World) -> None:
-    """Collective: where there are several machines, let them see whether the others live."""
+    """Collective: start heartbeats between the machines, if there are several."""
     hosts = beats.first_ranks(members)
     if len(hosts) == 1:
         return

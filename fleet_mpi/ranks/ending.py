@@ -68,7 +68,7 @@ def guard(abort: Callable[[int], None] | None, name: Callable[[], str]) -> None:
 
 
 def show_by(hook: Callable[..., Any]) -> None:
-    """Let ``hook`` show exceptions, in place of Python's own excepthook, whether or not they are watched already."""
+    """Show exceptions by ``hook`` instead of Python's excepthook; may be called before or after ``guard``."""
     if _watch.hooked:
         _watch.before["excepthook"] = hook
     else:
@@ -76,12 +76,12 @@ def show_by(hook: Callable[..., Any]) -> None:
 
 
 def is_guarding() -> bool:
-    """Whether the end of this process is seen to here: it is one of several ranks."""
+    """Whether exits of this process are guarded, as those of one of several ranks are."""
     return _watch.abort is not None
 
 
 def release() -> None:
-    """Take all hooks away again: for tests, and for hosts of several jobs that see to failures themselves."""
+    """Remove all hooks: for tests, and for processes that run several jobs and handle failures themselves."""
     sys.excepthook = _watch.before.get("excepthook", sys.excepthook)
     threading.excepthook = _watch.before.get("threads", threading.excepthook)
     for names, name, before in _watch.replaced:
@@ -91,7 +91,7 @@ def release() -> None:
 
 
 def at_exit(callback: Callable[[], object]) -> None:
-    """Call this when the process ends in order, before MPI_Finalize; the last one given comes first."""
+    """Register a callback for a normal exit, before MPI_Finalize; last in, first out."""
     _watch.exit_callbacks.append(callback)
     if _watch.abort is None:
         atexit.unregister(_at_end)
@@ -99,13 +99,13 @@ def at_exit(callback: Callable[[], object]) -> None:
 
 
 def agree(code: int) -> None:
-    """All ranks are about to end, some with this code: who does has not failed, and takes no other rank down."""
+    """Declare an exit code on which all ranks agreed: a rank that exits with it has not failed."""
     _watch.agreed = code
 
 
 @contextmanager
 def amid(what: str) -> Iterator[None]:
-    """Within the block a process that leaves with code 0 has failed all the same: ``what`` is left half done."""
+    """Treat an exit with code 0 within the block as a failure, since ``what`` would be incomplete."""
     try:
         yield
     except LEAVING as error:
@@ -235,7 +235,7 @@ def _replace(names: dict[str, Any], name: str, ours: Any) -> None:
 
 
 def _at_end() -> None:
-    """The process ends: with goodbyes if in order, else with the job."""
+    """Run the exit callbacks after a normal end; end the job after a failure."""
     if _watch.failing and _watch.abort is not None:
         time.sleep(_ABORTING_S)  # a thread has failed and is about to end the job
     if _watch.amid and _watch.abort is not None:

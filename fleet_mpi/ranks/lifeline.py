@@ -69,13 +69,13 @@ def is_connected() -> bool:
 
 
 def rename(name: str, deadline_s: float) -> None:
-    """Tell who this process is, as people call it, and how long others wait for it."""
+    """Send this process's display name and its deadline to the watcher."""
     _tell("name", name, deadline_s)
 
 
 @contextlib.contextmanager
 def phase(what: str, seconds: float) -> Iterator[None]:
-    """While this lasts no Python code may run: the watcher ends the job if it takes longer."""
+    """Announce a phase in which no Python code may run; the watcher ends the job if it lasts too long."""
     _tell("phase", what, seconds)
     try:
         yield
@@ -87,7 +87,7 @@ def phase(what: str, seconds: float) -> Iterator[None]:
 
 
 def say_reported() -> None:
-    """This process is about to end, and has said why it fails."""
+    """Report that this process exits and has printed the cause itself."""
     _tell("bye", "reported", 0)
 
 
@@ -128,7 +128,7 @@ def _end_at_once_by_signal() -> None:
 
 
 def _forget() -> None:
-    """A process that a script forks off is no rank: the watcher must not take it for one."""
+    """Disconnect a forked child: the watcher must not treat it as a rank."""
     global _line, _stream
     if _stream is not None:
         ctypes.CDLL(None).__fpurge(_stream)

@@ -172,7 +172,7 @@ class Liveness:
             self.hear()
 
     def look(self, place: Place, what: str) -> None:
-        """In a wait that is long (``notice_after_s``): tell the others; raise if one of them will never come."""
+        """Report a wait longer than ``notice_after_s`` to the others; raise if one of them can never come."""
         position = place, *self.done
         if self.told != position:
             self.told = position
@@ -190,7 +190,7 @@ class Liveness:
                     f"({theirs.what}), this worker has done {self.steps()}: {_STEPS}; {_CALLS}"))
 
     def _wait_crosswise(self, place: Place, theirs: News) -> bool:
-        """Whether another worker waits at a place of the other kind that this one has not come to, nor it to this."""
+        """Whether this worker and another wait for each other, each at a place that the other has not reached."""
         return (not theirs.leaves and theirs.place != place and theirs.done(theirs.place) >= self.done[theirs.place]
                 and self.done[place] >= theirs.done(place))
 
@@ -205,7 +205,7 @@ class Liveness:
                                    and theirs.done(place) == self.done[place]}
 
     def leave(self) -> None:
-        """This process ends in order: tell all, and wait until all have ended. Idempotent."""
+        """Announce a normal exit, and wait until all workers have announced theirs. Idempotent."""
         if self.has_left:
             return
         self.has_left = True

@@ -29,7 +29,7 @@ _members: liveness.MeetingLiveness | None = None  # knows whether the others can
 
 
 def watch(members: liveness.MeetingLiveness) -> None:
-    """While ranks meet for long, let ``members.look(what)`` raise if one of them cannot come any more."""
+    """Call ``members.look(what)`` during long meetings; it raises if a rank can no longer come."""
     global _members
     _members = members
 

@@ -85,7 +85,7 @@ class MPITransport(Transport):
         return _inboxes.take(nbytes) if _OVERRUNS else super().inbox(nbytes)
 
     def withdraw(self, pending: Pending) -> None:
-        """MPI_Cancel; a message that has begun to come comes all the same, to an array that is kept until then."""
+        """Cancel the receive; the array is kept until a message that has begun to arrive is complete."""
         receiving: Any = pending   # one of this transport's
         if not receiving.done():
             receiving.request.Cancel()

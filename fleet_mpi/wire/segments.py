@@ -51,7 +51,7 @@ def pages(nbytes: int) -> int:
 
 
 def _make(nbytes: int) -> tuple[int | None, mmap.mmap | None]:
-    """(file, memory) of a new segment, whose room is taken now: later, a lack of it would end the process."""
+    """(file, memory) of a new segment, allocated in full: running out of memory later would kill the process."""
     file = None
     try:
         file = os.memfd_create("fleet_mpi")
@@ -62,7 +62,7 @@ def _make(nbytes: int) -> tuple[int | None, mmap.mmap | None]:
 
 
 def _open(number: int, secret: int, process: int, nbytes: int) -> mmap.mmap | None:
-    """The segment that is file ``number`` of another process; None if that is out of sight, or another one's."""
+    """Open the segment that is file ``number`` of another process; None if it is not visible, or not ours."""
     try:
         file = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR)
     except OSError:

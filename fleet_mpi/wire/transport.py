@@ -58,7 +58,7 @@ class Transport:
         """Give up a receive that nothing will come for."""
 
     def progress(self) -> bool:
-        """Let what is under way go on; called again and again while somebody waits. Returns whether anything did."""
+        """Advance pending transfers; called repeatedly while a caller waits. Returns whether anything advanced."""
         return False
 
 

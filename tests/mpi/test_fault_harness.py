@@ -10,7 +10,7 @@ import pytest
 
 from tests.mpi.faults import naming, report, run, traces
 from tests.mpi.faults.expected import expected
-from tests.mpi.faults.trial import AXES, COLLECTIVE, Trial, draw, makes_sense
+from tests.mpi.faults.trial import AXES, COLLECTIVE, DOORS, MODES, Trial, draw, has_door, makes_sense
 
 KILLED = Trial(0, "kill", "last worker", "step", "sync", "fleetrun -np", 1, 2, 7)
 
@@ -26,6 +26,8 @@ def test_everything_is_drawn_and_the_judge_knows_all_of_it():
     drawn = [draw("all", number) for number in range(600)]
     for axis, values in AXES.items():
         assert {getattr(trial, axis) for trial in drawn} == set(values)
+    assert {(trial.door, trial.mode) for trial in drawn} == {
+        (door, mode) for door in DOORS for mode in MODES if has_door(KILLED._replace(mode=mode), door)}
     for trial in drawn:
         assert makes_sense(trial) and expected(trial, 6).within_s <= 16
         assert (trial.servers == 0) == (trial.mode in COLLECTIVE) and 0 <= trial.rank < trial.ranks

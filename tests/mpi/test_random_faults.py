@@ -19,10 +19,14 @@ CHOSEN = [Trial(1, "kill", "server", "step", "sync", "mpirun", 1, 2, 5),
           Trial(5, "sys.exit(0)", "first worker", "init", "exact", "mpirun", 0, 3, 3),
           Trial(6, "raise", "server", "init", "async", "fleetrun -np", 1, 2, 3),
           Trial(7, "os._exit(0)", "server", "finalize", "bounded_staleness", "fleetrun roles", 1, 2, 3),
-          Trial(8, "kill", "last worker", "finalize", "half_async", "mpirun", 1, 3, 3)]
+          Trial(8, "kill", "last worker", "finalize", "half_async", "mpirun", 1, 3, 3),
+          # The same judge for jobs of fleet_mpi.join, with tables that grow: in steps, and in a save that all call.
+          Trial(9, "kill", "server", "step", "geo", "fleetrun -np", 1, 2, 5, "arrays"),
+          Trial(10, "stop", "first worker", "step", "async", "mpirun", 1, 2, 5, "growing"),
+          Trial(11, "raise", "last worker", "save", "sync", "fleetrun roles", 1, 2, 5, "growing")]
 
 
-@pytest.mark.parametrize("trial", CHOSEN + DRAWN, ids=lambda trial: " ".join(trial[1:6]))
+@pytest.mark.parametrize("trial", CHOSEN + DRAWN, ids=lambda trial: " ".join((*trial[1:6], trial.door)))
 def test_a_fault_ends_the_job_with_its_code_its_rank_and_nothing_left(trial):
     mpirun()
     result = run.run(trial, DEADLINE_S)

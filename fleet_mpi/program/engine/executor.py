@@ -263,8 +263,10 @@ def _signature(feed):
 def _fetch_names(fetch_list):
     if fetch_list is None:
         return ()
-    if not isinstance(fetch_list, (list, tuple)):
+    if not isinstance(fetch_list, (list, tuple, set)):
         fetch_list = (fetch_list,)
+    if isinstance(fetch_list, set) and len(fetch_list) > 1:
+        raise ProgramError(f"fetch_list: a set has no order, got one of {len(fetch_list)}: give a list")
     names = []
     for one in fetch_list:
         name = one if type(one) is str else getattr(one, "name", None)

@@ -9,6 +9,8 @@
 ``traces``                what a job leaves behind: processes, segments of shared memory, files
 ``run``                   runs a trial, with a hard limit in time
 ``report``                table, summary, and the file of results
-``script``, ``hooks``     what ranks run: a training script, and what fails in it
+``script``                what ranks run: a training script written for Paddle
+``array_script``          the same by ``fleet_mpi.join``, with parameters, or a table that grows too
+``hooks``                 what fails in them, and where
 ========================  ==============================================================================
 """

@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.mpi.faults.run import Result
 from tests.mpi.faults.trial import Trial
 
-COLUMNS = (("#", 4), ("fault", 11), ("role", 12), ("phase", 11), ("mode", 17), ("launcher", 14), ("s+w", 3),
-           ("ended", 5),
-           ("seconds", 7), ("code", 4), ("named", 13), ("procs", 5), ("shm", 3), ("files", 5), ("wrong", 0))
+COLUMNS = (("#", 4), ("fault", 11), ("role", 12), ("phase", 11), ("mode", 17), ("launcher", 14), ("door", 7),
+           ("s+w", 3), ("ended", 5), ("seconds", 7), ("code", 4), ("named", 13), ("procs", 5), ("shm", 3), ("files", 5),
+           ("wrong", 0))
 
 
 def header():
@@ -20,7 +20,7 @@ def header():
 def row(result):
     """A line of the table."""
     trial = result.trial
-    return _line([trial.number, trial.fault, trial.role, trial.phase, trial.mode, trial.launcher,
+    return _line([trial.number, trial.fault, trial.role, trial.phase, trial.mode, trial.launcher, trial.door,
                   f"{trial.servers}+{trial.workers}", "yes" if result.ended else "NO",
                   "-" if result.seconds is None else f"{result.seconds:.1f}",
                   "-" if result.code is None else result.code,

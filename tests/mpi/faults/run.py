@@ -18,6 +18,7 @@ from tests.mpi.jobs import ROOT, clean_environment
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = str(HERE / "script.py")
+SCRIPTS = {"paddle": SCRIPT, **dict.fromkeys(("arrays", "growing"), str(HERE / "array_script.py"))}
 SIGNALS = {"stop": signal.SIGSTOP, "kill": signal.SIGKILL, "term": signal.SIGTERM}
 _STARTS_S = 90         # until the fault: a busy machine needs half of it for imports
 _HANGS_S = 25          # after the fault and the deadline
@@ -68,7 +69,7 @@ class Job:
     def _variables(self):
         trial = self.trial
         variables = told(JOB=self.folder, RANK=trial.rank, PHASE=trial.phase, FAULT=trial.fault, STEP=trial.step,
-                         STEPS=trial.steps, MODE=trial.mode, ROLE=trial.role)
+                         STEPS=trial.steps, MODE=trial.mode, ROLE=trial.role, DOOR=trial.door)
         variables.update({"TMPDIR": os.path.join(self.folder, "t"),
                           "FLAGS_rpc_deadline": str(int(self.deadline_s * 1000))})
         if trial.mode in COLLECTIVE:
@@ -76,16 +77,16 @@ class Job:
         return {**variables, "FLEET_MPI_SERVERS": str(trial.servers)}
 
     def _command(self, found):
-        trial = self.trial
+        trial, script = self.trial, SCRIPTS[self.trial.door]
         if trial.launcher == "mpirun":
             return [found.path, *options(found.family, trial.ranks, os.cpu_count()), "-np", str(trial.ranks),
-                    sys.executable, SCRIPT]
+                    sys.executable, script]
         launcher = [sys.executable, "-m", "fleet_mpi.launch"]
         if trial.launcher == "fleetrun -np":
-            return [*launcher, "-np", str(trial.ranks), SCRIPT]
+            return [*launcher, "-np", str(trial.ranks), script]
         if trial.mode in COLLECTIVE:
-            return [*launcher, "--nproc_per_node", str(trial.workers), SCRIPT]
-        return [*launcher, "--server_num", str(trial.servers), "--worker_num", str(trial.workers), SCRIPT]
+            return [*launcher, "--nproc_per_node", str(trial.workers), script]
+        return [*launcher, "--server_num", str(trial.servers), "--worker_num", str(trial.workers), script]
 
     def wait(self):
         """Wait for the end; returns (whether it ended by itself, seconds from the fault)."""

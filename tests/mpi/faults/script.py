@@ -1,8 +1,7 @@
 """A training script as users write it, in which one rank does what ``hooks/injection.py`` is told.
 
 FAULTS_MODE is how it trains: a mode of parameter servers with 1.x's fleet, or a way to sum gradients (exact, fast) with
-2.x's. The fault's places are the calls of ``at``, and those in ``injection`` itself; some phases are no place but a
-difference between one rank's script and the others' (``DIFFERENT``). In the phase "save" worker 0 saves once.
+2.x's. ``hooks/places.py`` says where faults happen.
 """
 
 import os
@@ -11,29 +10,22 @@ import sys
 import time
 
 import injection
-from injection import FAULT, FOLDER, IS_IT, PHASE, RANK, STEP, at, note, until
+from injection import IS_IT, PHASE, RANK, at
 
 at("start")
 
 MODE = os.environ["FAULTS_MODE"]
-STEPS = int(os.environ["FAULTS_STEPS"])
-SAVED = os.path.join(FOLDER, "saved")
-SAVES_AT = 10
-ALONE_AT = 8    # steps of the one worker that is left; the others make half of them
-FEWER = 2       # steps that one worker does not make
-DIFFERENT = PHASE if IS_IT else ""
-if DIFFERENT == "another variant":
+if PHASE == "another variant" and IS_IT:
     os.environ["FLEET_MPI_ALLREDUCE"] = "fast"
 
 import numpy as np  # noqa: E402
 
 import fleet_mpi.paddle as paddle  # noqa: E402
-from fleet_mpi import fluid, settings  # noqa: E402
+from fleet_mpi import fluid  # noqa: E402
 from fleet_mpi.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet as served  # noqa: E402
 from fleet_mpi.paddle.distributed import fleet as equals  # noqa: E402
-from fleet_mpi.ranks import cluster  # noqa: E402
 
-SAMPLES = []
+from places import DIFFERENT, begin, idleness, train, watch_server  # noqa: E402  isort: skip
 
 
 def loss_of_model():
@@ -66,31 +58,6 @@ def config():
     return made
 
 
-def train(step, save):
-    """This worker's steps; ``step()`` makes one."""
-    worker = cluster.current().index
-    steps = ALONE_AT // 2 if PHASE == "alone" and not IS_IT else STEPS - FEWER * (DIFFERENT == "fewer steps")
-    for number in range(steps):
-        at_step(number)
-        if PHASE == "save" and number == SAVES_AT and worker == 0:
-            note("saving")
-            save(SAVED)
-        step()
-
-
-def at_step(number):
-    """The places of the fault in a worker."""
-    if number == 0:
-        at("first step")
-    if number == STEP:
-        at("step")
-    if number == ALONE_AT:
-        at("alone")
-    if number == SAVES_AT and cluster.current().index > 0 and DIFFERENT == "save":
-        until("saving")
-        at("save")
-
-
 def stepper(exe, program, loss):
     """A function that makes one step."""
     values = np.full((2, 4), 1.0 + int(RANK), "float32")
@@ -100,47 +67,16 @@ def stepper(exe, program, loss):
     return lambda: exe.run(program, feed=feed, fetch_list=[loss])
 
 
-def while_serving(number, frame):
-    """The places of the fault in a server, in the middle of what its main thread does."""
-    SAMPLES.append((time.monotonic(), time.process_time()))
-    progress = cluster.current().progress  # a function once it serves
-    updates = progress() if callable(progress) else 0
-    if updates >= 1:
-        at("first step")
-    if updates >= STEP:
-        at("step")
-    if os.path.exists(os.path.join(FOLDER, "saving")):
-        at("save")
-
-
-def idleness():
-    """The least share of a core that a server used within two seconds."""
-    return min((cpu - before_cpu) / (now - before) for before, before_cpu in SAMPLES for now, cpu in SAMPLES
-               if now - before >= 2)
-
-
 def serve():
     """A server's part."""
     if PHASE == "connecting":
         time.sleep(0.5)
     served.init_server()
-    if IS_IT or FAULT == "nap":
-        signal.signal(signal.SIGALRM, while_serving)
-        signal.setitimer(signal.ITIMER_REAL, *(2 * [0.1 if FAULT == "nap" else 0.01]))
+    watch_server()
     served.run_server()
     signal.setitimer(signal.ITIMER_REAL, 0)
-    if FAULT == "nap":
+    if injection.FAULT == "nap":
         sys.stdout.write(f"idle: {idleness():.4f}\n")
-
-
-def begin():
-    """This rank has joined the job."""
-    injection.watch_finalize()
-    if "FAULTS_DEADLINE_MS" in os.environ:
-        # From here on only: with more ranks than cores the start of MPI may take longer than a stall is to be waited
-        # for.
-        settings.put("FLAGS_rpc_deadline", int(os.environ["FAULTS_DEADLINE_MS"]))
-    at("after init")
 
 
 def with_servers():
@@ -200,8 +136,6 @@ def go_on(step):
         pass
 
 
-if PHASE == "save":
-    injection.watch_saving(SAVED)
 if DIFFERENT == "another version":
     from fleet_mpi.ranks import roster
     roster.describe = lambda *args, describe=roster.describe: describe(*args)._replace(version="0.0.1")

@@ -21,10 +21,12 @@ COLLECTIVE = ("exact", "fast")
 MODES = SERVED + COLLECTIVE
 # With "roles" our launcher is told the number of servers and workers, with "-np" the number of ranks.
 LAUNCHERS = ("mpirun", "fleetrun -np", "fleetrun roles")
+# What trains: a script written for Paddle; one of fleet_mpi.join with parameters, or with a table that grows too.
+DOORS = ("paddle", "arrays", "growing")
 SIZES = ((1, 2), (2, 2), (1, 3))  # servers, workers
 EQUALS = 3                        # ranks of a collective job
 ROLES = ("server", "first worker", "last worker", "launcher")
-AXES = {"fault": FAULTS, "role": ROLES, "phase": PHASES, "mode": MODES, "launcher": LAUNCHERS}
+AXES = {"fault": FAULTS, "role": ROLES, "phase": PHASES, "mode": MODES, "launcher": LAUNCHERS, "door": DOORS}
 ENDLESS = 1_000_000
 
 
@@ -40,6 +42,7 @@ class Trial(NamedTuple):
     servers: int
     workers: int
     step: int
+    door: str = "paddle"
 
     @property
     def rank(self):
@@ -78,7 +81,13 @@ def draw(seed, number, mode=None):
             drawn = drawn._replace(servers=0, workers=EQUALS)
         # One in four launchers would be too many, and a launcher has fewer ways to fail.
         if makes_sense(drawn) and (drawn.role != "launcher" or source.random() < 0.5):
-            return drawn
+            # Drawn last: what else a seed draws is what it drew before there were other doors than Paddle's.
+            return drawn._replace(door=source.choice([door for door in DOORS if has_door(drawn, door)]))
+
+
+def has_door(trial, door):
+    """Whether such a job can be had through this door: tables that grow need rules on servers."""
+    return door != "growing" or trial.mode != "geo" and trial.mode not in COLLECTIVE
 
 
 def makes_sense(trial):

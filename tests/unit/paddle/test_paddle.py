@@ -35,6 +35,12 @@ def test_names_of_1_8_are_where_it_had_them():
     assert paddle.nn.initializer.Xavier is paddle.fluid.initializer.Xavier
     assert paddle.optimizer.AdamOptimizer is paddle.fluid.optimizer.AdamOptimizer
     assert paddle.tensor.reduce_sum is paddle.reduce_sum is paddle.fluid.layers.reduce_sum
+    assert paddle.imperative is paddle.fluid.dygraph
+
+
+def test_layers_that_only_eager_mode_had_say_so():
+    with pytest.raises(NotBuilt, match="there is no eager mode"):
+        paddle.nn.Pool2D(2, "max")
 
 
 @pytest.mark.parametrize("module, names", [

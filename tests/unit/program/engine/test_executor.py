@@ -107,6 +107,13 @@ def test_a_wrong_feed_is_a_sentence(feed, words):
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
+def test_a_set_of_one_is_fetched_and_one_of_more_has_no_order():
+    y = add(data("x", [-1, 2]), parameter("w", [3, 4]))
+    assert (Executor().run(feed={"x": X}, fetch_list={y})[0] == X + [3, 4]).all()
+    with pytest.raises(ProgramError, match="fetch_list: a set has no order, got one of 2: give a list"):
+        Executor().run(feed={"x": X}, fetch_list={y, "w"})
+
+
 def test_a_shape_declared_without_a_check_binds_only_as_far_as_the_ops_need():
     x = data("x", [-1, 50, 2])
     y = mul(x, x)
