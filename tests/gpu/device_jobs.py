@@ -1,12 +1,25 @@
 """Ranks on devices: each on its own one, real or emulated."""
 
+from typing import NamedTuple
+
 from tests.mpi.jobs import ROOT, run_inside, run_job
 
 HERE = ROOT / "tests" / "gpu"
 PLUGIN = ("-p", "tests.gpu_emulation.plugin")
-# What is asked for, and whether MPI is said to take device memory: the emulation's is host memory, so it does.
-WAYS = {"exact, staged": ("exact", "no"), "exact, aware": ("exact", "yes"), "fast, staged": ("fast", "no"),
-        "fast, aware": ("fast", "yes"), "nccl": ("nccl", "no"), "default": ("", "no")}
+
+
+class Way(NamedTuple):
+    """What is asked for, and whether MPI is said to take device memory: the emulation's is host memory, so it does."""
+
+    variant: str
+    aware: str
+    has_amp: bool = False
+
+
+WAYS = {"exact, staged": Way("exact", "no"), "exact, aware": Way("exact", "yes"), "fast, staged": Way("fast", "no"),
+        "fast, aware": Way("fast", "yes"), "nccl": Way("nccl", "no"), "default": Way("", "no"),
+        "AMP, exact, staged": Way("exact", "no", True), "AMP, exact, aware": Way("exact", "yes", True),
+        "AMP, nccl": Way("nccl", "no", True)}
 
 
 def environment(devices, asynchronous=False, **settings):

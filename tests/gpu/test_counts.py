@@ -14,8 +14,9 @@ import pytest
 from fleet_mpi import paddle
 from fleet_mpi.errors import ProgramError
 from tests.gpu.counted_models import MODELS, counts_of
-from tests.gpu.device_jobs import run_on_devices
+from tests.gpu.device_jobs import environment, run_on_devices
 from tests.gpu_emulation import counters
+from tests.mpi.jobs import run_job
 
 if "FLEET_EMULATION" not in os.environ:
     pytest.skip("no emulated GPU to count on: build one (tests/gpu_emulation) and source its env.sh",
@@ -44,6 +45,11 @@ MOST = {
 }
 
 
+# The aim for ResNet-50, of which the step takes less than half, the emulation's own part included.
+MOST_MS = 10
+MOST_CALLS = 3600   # 3,540 with Python 3.11; other versions may count some more or less
+
+
 @pytest.fixture(scope="module", params=MOST)
 def counted(request):
     """The bounds of a model, the counts of a step of it, and the number of its feeds."""
@@ -61,6 +67,15 @@ def test_a_step_copies_and_waits_no_more_than_it_needs(counted):
     most, counts, feeds = counted
     assert counts.uploads <= feeds + most.uploads and counts.downloads <= most.downloads, vars(counts)
     assert counts.waits <= most.waits and counts.allocations == 0, vars(counts)
+
+
+def test_a_step_of_resnet_50_takes_the_host_little():
+    """No clock on the wall: CPU time of the one thread, where kernels do nothing, and how many functions it calls."""
+    ended = run_job(None, ["-m", "tests.gpu.counted_models", "ResNet-50"], via="command", timeout=300,
+                    env=environment(1, FLEET_EMULATION_NOOP="1"))
+    assert ended.code == 0, ended.story()
+    found = json.loads(ended.out.splitlines()[-1])
+    assert found["milliseconds"] < MOST_MS and found["calls"] <= MOST_CALLS, found
 
 
 def test_a_wrong_label_is_found_by_the_copy_and_the_wait_of_the_fetch():

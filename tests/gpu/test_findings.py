@@ -1,5 +1,10 @@
 """What real cupy does otherwise than numpy, and once broke ops: each on a device, or on an emulation of one."""
 
+import ctypes.util
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -8,6 +13,7 @@ from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels.cuda import compiling
 from fleet_mpi.kernels.reference import rows, sequence, update
 from fleet_mpi.program.engine.places import CUDAPlace, why_no_gpu
+from tests.mpi.jobs import ROOT
 from tests.unit.program.ops.checking import Built, Case
 
 pytestmark = pytest.mark.skipif(why_no_gpu() is not None, reason=f"a GPU or an emulation of one: {why_no_gpu()}")
@@ -19,6 +25,27 @@ RNG = np.random.default_rng(2)
 def cupy():
     CUDAPlace(0).array_module()
     return arrays.cupy_module()
+
+
+# NVIDIA's wheels, which cupy would find in site-packages, do not count: .ci/run has NVRTC's.
+WHY = """
+import site
+site.ENABLE_USER_SITE, site.getsitepackages = False, lambda: []
+from fleet_mpi.program.engine.places import why_no_gpu
+print(why_no_gpu())
+"""
+
+
+@pytest.mark.parametrize("name, said", (("nvrtc", "NVRTC is missing"), ("cublas", "cuBLAS is missing")))
+def test_a_driver_without_the_toolkit_is_no_gpu(emulation, tmp_path, name, said):
+    if ctypes.util.find_library(name):
+        pytest.skip(f"this machine has lib{name} of its own")
+    for path in (emulation / "lib").iterdir():
+        if not path.name.startswith(f"lib{name}"):
+            (tmp_path / path.name).symlink_to(path)
+    ended = subprocess.run([sys.executable, "-c", WHY], capture_output=True, text=True, timeout=120, cwd=ROOT,
+                           env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    assert said in ended.stdout and "pip install 'fleet_mpi[cuda13]'" in ended.stdout, ended.stdout + ended.stderr
 
 
 def test_products_of_stacks_of_matrices():

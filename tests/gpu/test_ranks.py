@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from fleet_mpi.collective import cuda_trial
 from tests.gpu.device_jobs import run_inside_on_devices, run_on_devices
 
 both = pytest.mark.parametrize("asynchronous", (False, True), ids=("immediate", "asynchronous"))
@@ -17,6 +18,10 @@ def test_inside_tests_on_devices_hold_with_real_cupy(ranks, asynchronous):
     ended = run_inside_on_devices(ranks, "-k", "device", asynchronous=asynchronous)
     assert ended.code == 0, ended.story()
     assert re.search(r"\d passed", ended.ranks[0].out) and "failed" not in ended.ranks[0].out, ended.story()
+
+
+def test_the_trial_of_device_buffers_passes_where_mpi_can_read_them(emulation):
+    assert cuda_trial.why_it_fails(0, 60) == ""
 
 
 @functools.cache

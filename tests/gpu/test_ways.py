@@ -22,6 +22,7 @@ TAKEN = {"exact, staged": r"exact \(in rank order, through pinned host memory",
          "fast, staged": r"fast \(in the library's order, through pinned host memory",
          "fast, aware": r"fast \(in the library's order, straight from device memory",
          "nccl": r"nccl \(in NCCL's order", "default": r"nccl \(in NCCL's order"}
+TAKEN |= {f"AMP, {name}": TAKEN[name] for name in ("exact, staged", "exact, aware", "nccl")}
 
 
 @functools.cache
@@ -52,9 +53,10 @@ def test_ranks_stay_together_whatever_adds_up(ranks, asynchronous):
 
 
 def test_exact_sums_are_the_same_bits_through_every_wire_at_every_run(ranks):
-    found = {told[0]["hashes"][name] for told, _ in (run(ranks, False), run(ranks, True))
-             for name in ("exact, staged", "exact, aware")}
-    assert len(found) == 1, found
+    found = {amp: {told[0]["hashes"][f"{amp}exact, {wire}"] for told, _ in (run(ranks, False), run(ranks, True))
+                   for wire in ("staged", "aware")} for amp in ("", "AMP, ")}
+    assert [len(hashes) for hashes in found.values()] == [1, 1], found
+    assert found[""] != found["AMP, "], "AMP has computed in float32"
 
 
 @both

@@ -50,6 +50,8 @@ SOURCES = {"activation": cuda_activation, "convolution": cuda_convolution, "fuse
            "summing": cuda_summing, "update_groups": update_groups}
 # Exponentials and logarithms are made of fused products, in CUDA's library.
 INEXACT = {"activation", "loss", "softmax"}
+# What AMP computes in.
+HALVES = {"convolution": ("float16",)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -248,9 +250,10 @@ def test_the_version_for_cupy_takes_the_arguments_of_its_reference(family, name)
 
 @pytest.mark.parametrize("architecture", test_cuda_sources.ARCHITECTURES)
 @pytest.mark.parametrize("family", SOURCES)
-def test_nvrtc_compiles_the_source(family, architecture):
-    for dtype in ("float32", "float64"):
-        _check(family, test_cuda_sources.by_nvrtc(complete(SOURCES[family].SOURCE, dtype), architecture))
+def test_nvrtc_compiles_the_source_without_spills(family, architecture):
+    for dtype in ("float32", "float64", *HALVES.get(family, ())):
+        ptx, said = test_cuda_sources.by_nvrtc(complete(SOURCES[family].SOURCE, dtype), architecture)
+        test_cuda_sources.assert_no_spills(said, len(_check(family, ptx)))
 
 
 @pytest.mark.parametrize("family", ["convolution", "update_groups"])
@@ -261,7 +264,9 @@ def test_nvcc_compiles_the_source(family, tmp_path):
 
 
 def _check(family, ptx):
+    """The names of the family's kernels, all of which the PTX must have."""
     entries = re.findall(r'extern "C" __global__ void (\w+)', SOURCES[family].SOURCE)
     assert entries and all(f".entry {name}(" in ptx for name in entries)
     if family not in INEXACT:
         test_cuda_sources.assert_exact_ptx(ptx, entries)
+    return entries

@@ -326,15 +326,17 @@ def told(library, program, what):
 
 
 def by_nvrtc(source, architecture=ARCHITECTURES[0]):
+    """(PTX, what the assembler said of every kernel): compiled to machine code, as on a device of this architecture."""
     library, program = nvrtc(), ctypes.c_void_p()
     assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
-    options = [option.encode() for option in (*cuda_compiling.OPTIONS, f"--gpu-architecture=compute_{architecture}")]
+    options = [option.encode() for option in (*cuda_compiling.OPTIONS, f"--gpu-architecture=sm_{architecture}",
+                                              "--ptxas-options=-v")]
     code = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     log = told(library, program, "ProgramLog")
     assert code == 0 and "warning" not in log, log
     ptx = told(library, program, "PTX")
     library.nvrtcDestroyProgram(ctypes.byref(program))
-    return ptx
+    return ptx, log
 
 
 def nvcc():
@@ -360,10 +362,19 @@ def assert_exact_ptx(ptx, entries):
     assert "div.approx" not in ptx and "div.full" not in ptx and "sqrt.approx" not in ptx and ".ftz" not in ptx
 
 
+def assert_no_spills(said, kernels):
+    """All numbers of so many kernels are in registers, and few enough."""
+    assert said.count("0 bytes spill stores, 0 bytes spill loads") == kernels, said
+    registers = [int(one) for one in re.findall(r"Used (\d+) registers", said)]
+    assert len(registers) == kernels and max(registers) <= MOST_REGISTERS, said
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source, entries", SOURCES)
-def test_nvrtc_compiles_the_source_to_exact_arithmetic(source, entries, architecture):
-    assert_exact_ptx(by_nvrtc(source, architecture), entries)
+def test_nvrtc_compiles_the_source_to_exact_arithmetic_without_spills(source, entries, architecture):
+    ptx, said = by_nvrtc(source, architecture)
+    assert_exact_ptx(ptx, entries)
+    assert_no_spills(said, len(entries))
 
 
 @pytest.mark.parametrize("source, entries", [SOURCES[0], SOURCES[2]])
@@ -377,13 +388,10 @@ def test_nvcc_compiles_the_source_to_exact_arithmetic(source, entries, tmp_path)
 def test_no_kernel_spills_registers(source, entries, tmp_path):
     targets = [f"-gencode=arch=compute_{one},code=sm_{one}" for one in ARCHITECTURES]
     _, said = by_nvcc(source, tmp_path, "-fatbin", "-Xptxas", "-v", *targets)
-    kernels = len(entries) * len(ARCHITECTURES)
-    assert said.count("0 bytes spill stores, 0 bytes spill loads") == kernels
-    registers = [int(one) for one in re.findall(r"Used (\d+) registers", said)]
-    assert len(registers) == kernels and max(registers) <= MOST_REGISTERS
+    assert_no_spills(said, len(entries) * len(ARCHITECTURES))
 
 
 def test_without_the_options_numbers_are_contracted_and_flushed(monkeypatch):
     monkeypatch.setattr(cuda_compiling, "OPTIONS", ("-ftz=true",))
-    ptx = by_nvrtc(complete(cuda_update.SOURCE, "float32"))
+    ptx, _ = by_nvrtc(complete(cuda_update.SOURCE, "float32"))
     assert "fma.rn" in ptx and ".ftz" in ptx
