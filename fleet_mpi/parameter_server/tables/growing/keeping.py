@@ -13,7 +13,7 @@ import numpy as np
 from fleet_mpi.parameter_server.tables.base import SCORES as SCORE_COLUMN, UPDATES
 from fleet_mpi.parameter_server.tables.growing.admission import admission_of
 from fleet_mpi.parameter_server.tables.growing.eviction import EVICTIONS, lowest
-from fleet_mpi.parameter_server.tables.growing.score import SCORES
+from fleet_mpi.parameter_server.tables.growing.score import MOST, SCORES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +78,8 @@ class Keeper:
     def evict(self, kind: str, number: int) -> int:
         """Forget rows; returns how many."""
         eviction = EVICTIONS[kind]
+        if eviction.counts:
+            self._scores[...] = np.minimum(self._scores, MOST - 1) + 1
         slots = eviction.slots_to_go(self.store.ids(), self._scores, self.updates, number)
         gone = self.store.erase(self.store.ids()[slots])
         if eviction.begins_anew:
