@@ -99,8 +99,8 @@ def main(argv=None):
 
 def _refuse_equal_workers(options):
     if options.mode == training.COLLECTIVE:
-        raise NotBuilt("--negatives: tables that take any word are kept by servers, or by one process alone: train with "
-                       "servers (--mode sync)")
+        raise NotBuilt("--negatives: tables that take any word are kept by servers, or by one process alone: train "
+                       "with servers (--mode sync)")
 
 
 def _options(argv):

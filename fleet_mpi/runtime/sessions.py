@@ -40,8 +40,8 @@ def describe(distribution: Distribution) -> Description:
     rows = distribution.row_placement
     by_rows = tuple(tables.described("rows", one.name, one.shape, one.dtype, rows.of_variable(one.name),
                                      distribution.recipes[one.name]) for one in rows.variables)
-    growing = tuple(tables.described("growing", one.name, one.width, one.dtype, distribution.recipes[one.name], one.init,
-                                     one.key, one.keeping) for one in distribution.growing.values())
+    growing = tuple(tables.described("growing", one.name, one.width, one.dtype, distribution.recipes[one.name],
+                                     one.init, one.key, one.keeping) for one in distribution.growing.values())
     recipes = distribution.recipes
     if not distribution.keeps_states:
         recipes = {name: Recipe("sgd", rate=one.rate) for name, one in recipes.items()}  # a rule without states

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fleet_mpi.placement.placing import Placement
     from fleet_mpi.program.engine.scope import Scope
     from fleet_mpi.program.graph.program import Program
-    from fleet_mpi.transpile.growing import GrowingTable
+    from fleet_mpi.transpile.growing import TableForAnyId
 
 _connect, _disconnect = (Runner("fleet_mpi.runtime.sessions", name) for name in ("connect", "disconnect"))
 _load_rest = Runner("fleet_mpi.checkpoint.loading", "load_rest")
@@ -50,7 +50,7 @@ class Distribution:
     origin: Program = None            # the untouched training program: what is saved and loaded
     program: Program | None = None    # the worker's: what ``origin`` was made
     loaded_from: LoadedFrom | None = None   # servers: what the values of their scopes come from, if any
-    growing: dict[str, GrowingTable] = dataclasses.field(default_factory=dict)   # tables with a row for any id
+    growing: dict[str, TableForAnyId] = dataclasses.field(default_factory=dict)   # tables with a row for any id
 
     def connect(self, scope: Scope, xp: ModuleType) -> Callable[[], None] | None:
         """Of the attachment of a worker's programs: plans are made in a scope that is connected to the servers."""

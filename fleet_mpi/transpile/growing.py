@@ -34,7 +34,7 @@ _DRAWS = {"fill_constant": "constant", "uniform_random": "uniform", "gaussian_ra
           "truncated_gaussian_random": "truncated_normal"}
 
 
-class GrowingTable(NamedTuple):
+class TableForAnyId(NamedTuple):
     """A table of a program that has a row for any id: what ``tables.described("growing", ...)`` takes but the recipe.
     """
 
@@ -46,9 +46,9 @@ class GrowingTable(NamedTuple):
     keeping: Keeping
 
 
-def growing_tables(program: Program, updated: Iterable[str]) -> dict[str, GrowingTable]:
+def growing_tables(program: Program, updated: Iterable[str]) -> dict[str, TableForAnyId]:
     """Those of a program that are updated, by name in the order of their first lookups."""
-    found: dict[str, GrowingTable] = {}
+    found: dict[str, TableForAnyId] = {}
     updated = set(updated)
     for op in (op for block in program.blocks for op in block.ops if op.type == GROWING):
         name, = op.input("W")
@@ -60,7 +60,7 @@ def growing_tables(program: Program, updated: Iterable[str]) -> dict[str, Growin
     return found
 
 
-def growing_recipes(tables: Mapping[str, GrowingTable], recipes: Mapping[str, Recipe], startup: Program,
+def growing_recipes(tables: Mapping[str, TableForAnyId], recipes: Mapping[str, Recipe], startup: Program,
                     mode: Mode) -> dict[str, Recipe]:
     """The recipes of these tables, complete; refused is what rows that are not stored would have to take part in."""
     if tables and not mode.servers_update:
@@ -69,12 +69,12 @@ def growing_recipes(tables: Mapping[str, GrowingTable], recipes: Mapping[str, Re
     return {name: _recipe(name, recipes[name], startup, table.keeping) for name, table in tables.items()}
 
 
-def _table(program: Program, op: Operator) -> GrowingTable:
+def _table(program: Program, op: Operator) -> TableForAnyId:
     name, = op.input("W")
     var, given = program.global_block().var(name), _attrs(op)
     kind, first, second = _DRAWS[given["init_type"]], float(given["init_from"]), float(given["init_to"])
     init = (kind, first) if kind == "constant" else (kind, first, second)
-    return GrowingTable(name, int(var.shape[1]), np.dtype(var._dtype).name, () if init == ("constant", 0.0) else init,
+    return TableForAnyId(name, int(var.shape[1]), np.dtype(var._dtype).name, () if init == ("constant", 0.0) else init,
                         random.key_of(given["init_seed"] or program_seed(program), name),
                         Keeping(_admit(given["entry"], op), score="unseen"))
 

@@ -108,7 +108,8 @@ class BlockValues:
 
     def _grown(self, source: Source, chosen: Iterable[Any]) -> list[tuple[str, np.ndarray]]:
         """(name in the scope, column) of this server's rows of the tables that grow."""
-        names, found = {getattr(one, "name", one) for one in chosen}, []
+        names = {getattr(one, "name", one) for one in chosen}
+        found: list[tuple[str, np.ndarray]] = []
         for table in growing_columns(self.inventory).values():
             if table.name in names:
                 found += self._columns(table, source)

@@ -1,7 +1,7 @@
 """Tables that grow, between the servers that have their rows and the files that one process writes and reads.
 
-In the files a table looks as in one process (``program.ops.sparse_table``): ids, values and states end with a spare row,
-and an index finds the ids. Rows are in order of their ids, so the files are the same for any number of servers. What
+In the files a table looks as in one process (``program.ops.sparse_table``): ids, values and states end with a spare
+row, and an index finds the ids. Rows are in order of their ids: any number of servers writes the same files. What
 servers know besides (scores, the number of updates) lies in files of its own, which need not be there.
 """
 
@@ -46,8 +46,9 @@ class GrowingColumns:
         initial = rule.initial(rule.complete(dict(recipe.hypers)))
         self.name = table
         self.states = {name: state for state, name in recipe.states if state in initial}
-        spread = {name: initial[state] for name, state in self.states.items() if inventory.state(table, state).is_spread}
-        self.spare = {table: 0.0, table + KEYS: slots.FREE, **spread}
+        self.spare = {table: 0.0, table + KEYS: slots.FREE,
+                      **{name: initial[state] for name, state in self.states.items()
+                         if inventory.state(table, state).is_spread}}
         self.beside = {name: state for state, name in recipe.states if state in (SCORES, UPDATES)}
         self.names = {table, table + KEYS, table + INDEX, *self.states}
 
@@ -116,8 +117,8 @@ def refuse_damaged(source: Source, name: str, heights: dict[str, int], rows: int
     """CheckpointDamaged where the columns of a table are shorter than its index says."""
     short = {column: height for column, height in heights.items() if height < rows}
     if short:
-        raise CheckpointDamaged(f"{source.folder}: the index of table {name!r} has {rows} ids, and there are fewer rows "
-                                f"in {short}: the files are not of one save")
+        raise CheckpointDamaged(f"{source.folder}: the index of table {name!r} has {rows} ids, and there are fewer "
+                                f"rows in {short}: the files are not of one save")
 
 
 def _index_of(ids: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ from fleet_mpi.program.build.initializers import Constant, default_for
 from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.ops.sparse_table import INDEX, KEYS
 
-
 # From so many rows on a height is only a word: no array has it, and rows have numbers of 32 bits.
 _NO_HEIGHT = 1 << 31
 _FIRST_ROWS = 1024   # of a table that grows, where no height says it

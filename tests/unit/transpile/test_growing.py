@@ -35,6 +35,29 @@ def test_b16_a_table_that_grows_has_the_bits_of_one_process_by_its_own_optimizer
             assert min(job.rows(table)) < -FAR and max(job.rows(table)) > FAR
 
 
+def test_b15_gradients_of_an_id_that_repeats_in_a_batch_are_summed():
+    once, often = (GrowingJob(2, initializer=fluid.initializer.Constant(0.5)) for _ in range(2))
+    for job, count in ((once, 1), (often, 8)):
+        feed = {**{f"slot{i}": np.full((count, 1), FAR) for i in range(3)}, "target": np.ones((count, 1), "f")}
+        job.exe.run(job.main, feed, scope=job.scope)
+    # The loss is a mean: eight gradients of an eighth each.
+    first, second = (np.frombuffer(job.rows("own")[FAR], "f") for job in (once, often))
+    np.testing.assert_allclose(first, second, rtol=1e-6)
+    assert (first != 0.5).all()
+
+
+@pytest.mark.parametrize("name, rule", (("sgd", "sgd"), ("lazy", "adam"), ("adagrad", "adagrad")))
+def test_b24_servers_run_the_rule_of_the_optimizer_that_the_script_names(name, rule):
+    assert GrowingJob(1, OPTIMIZERS[name]).distribution.recipes["shared"].rule == rule
+
+
+def test_b25_settings_of_an_optimizer_are_those_of_its_script():
+    hypers = dict(GrowingJob(1, OPTIMIZERS["adam"]).distribution.recipes["shared"].hypers)
+    assert (hypers["beta1"], hypers["beta2"], hypers["epsilon"]) == (0.8, 0.9, 1e-3)
+    assert dict(GrowingJob(1, OPTIMIZERS["adagrad"]).distribution.recipes["own"].hypers)[
+        "initial_accumulator_value"] == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("initializer", (
     fluid.initializer.Constant(0.01), fluid.initializer.Normal(0.0, 0.1), fluid.initializer.Uniform(-0.2, 0.1),
     fluid.initializer.TruncatedNormal(0.0, 0.1), fluid.initializer.Normal(0.0, 0.1, seed=5)), ids=str)
@@ -125,7 +148,7 @@ def test_updates_that_concern_rows_which_are_not_stored_are_refused(optimizer, s
 
 
 def test_clipping_by_value_goes():
-    clipped = lambda: fluid.optimizer.SGD(0.5, grad_clip=fluid.clip.GradientClipByValue(0.01))  # noqa: E731
+    clipped = lambda: fluid.optimizer.SGD(0.5, grad_clip=fluid.clip.GradientClipByValue(0.01))
     alone, job = GrowingJob(None, clipped), GrowingJob(2, clipped)
     assert job.run(*STEPS) == alone.run(*STEPS) and job.rows() == alone.rows()
 
@@ -165,3 +188,27 @@ def test_what_is_logged_and_compared_names_tables_without_a_height():
     assert "shared float32 [-1, 5]: rows for any id, by its hash on every server" in list(
         placement_lines(job.distribution))
     assert "('seen', 2)" in job.distribution.fingerprint()["table"]["own"]
+
+
+def test_a_test_program_that_was_not_rewritten_reads_the_same_rows():
+    alone, job = GrowingJob(None, OPTIMIZERS["adam"]), GrowingJob(2, OPTIMIZERS["adam"])
+    found = []
+    for one in (alone, job):
+        one.run(*STEPS)
+        found.append(one.exe.run(one.test, batch(0), [one.loss, one.guess], scope=one.scope))
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert job.rows() == alone.rows()   # to look stores nothing
+
+
+def test_a_program_may_have_nothing_but_such_a_table():
+    with from_scratch() as (main, startup):
+        ids = fluid.data("ids", [None, 3], "int64")
+        rows = fluid.embedding(ids, [-1, WIDTH], is_sparse=True, is_distributed=True, param_attr="table")
+        loss = fluid.layers.mean(fluid.layers.square(rows))
+        fluid.optimizer.SGD(5.0).minimize(loss)
+        fluid.DistributeTranspiler().transpile(0, main, "a:1,b:1", 1, startup_program=startup)
+        exe = fluid.Executor()
+        exe.run(startup)
+        losses = [exe.run(main, {"ids": np.array([[FAR, -1, 2], [3, -FAR, 5]])}, [loss])[0].item() for _ in range(5)]
+    assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0] / 2

@@ -62,6 +62,11 @@ class Keeper:
         return np.ones(len(ids), bool) if self.admission is None else self.admission.admits(
             ids, pushes, self.updates + 1)
 
+    def pushes_of(self, ids: np.ndarray, contributions: Sequence[Rows]) -> np.ndarray:
+        """``pushes_of``, where anything looks at how many there are; else one for each."""
+        is_asked = self.admission is not None or self.keeping.score == "count"
+        return pushes_of(ids, contributions if is_asked else contributions[:1])
+
     def update(self, ids: np.ndarray, values: np.ndarray, pushes: np.ndarray, rate: np.ndarray) -> None:
         """Run the rule on the rows that are stored or admitted, then do what is due at the end of an update."""
         slots = self._slots(ids, pushes)

@@ -94,7 +94,14 @@ def test_a_table_that_nothing_was_stored_of_is_saved_and_loaded(tmp_path):
         assert job.load(tmp_path).rows() == {}
 
 
-def test_b50_what_was_trained_on_servers_is_a_model_for_one_process(tmp_path):
+def test_b50_a_save_leaves_no_table_with_the_worker(tmp_path):
+    job = GrowingJob(2, adam)
+    job.run(0, 1)
+    job.save(tmp_path)
+    assert [job.scope.array(name) for name in ("shared", "own", "shared_moment1_0")] == [None] * 3
+
+
+def test_what_was_trained_on_servers_is_a_model_for_one_process(tmp_path):
     job = GrowingJob(2, adam)
     job.run(0, 1, 2)
     with scope_guard(job.scope):
