@@ -1,12 +1,14 @@
 """Wide & deep click prediction in two versions: ``present`` (Criteo lines) and ``first`` (random id lists).
 
-``present``: 13 numbers and 26 texts, each hashed to a row of one shared table. Learns on synthetic lines.
+``present``: 13 numbers and 26 texts, each hashed to a row of one shared table. Learns on synthetic lines. With
+``--table growing`` the table has a row for any id below 10^10, instead of 1,000,001 rows.
 ``first``: two lists of ids of any size; the labels are random, so there is nothing to learn (loss near 0.69).
 
 With several workers each has its share of the samples; what they count in the test is added up.
 """
 
 import argparse
+import functools
 import sys
 from typing import Any, NamedTuple
 
@@ -24,6 +26,7 @@ from fleet_mpi.paddle.distributed.fleet.utils.ps_util import DistributedInfer
 DENSE_FEATURES = 13
 SLOTS = 26
 TABLE_ROWS = ctr.HASH_DIM
+ANY_ID = 10 ** 10   # below it are the ids of a table that grows
 EMBEDDING_SIZE = 10
 HIDDEN = (400, 400, 400)
 
@@ -39,15 +42,22 @@ class Network(NamedTuple):
 
 
 class WideDeepLayer(paddle.nn.Layer):
-    """A linear layer over the numbers, plus dense layers over numbers and embedded ids."""
+    """A linear layer over the numbers, plus dense layers over numbers and embedded ids.
+
+    ``table_rows`` None: the table has a row for any id.
+    """
 
     def __init__(self, table_rows):
         super().__init__()
         init = paddle.nn.initializer
         self.wide = paddle.nn.Linear(DENSE_FEATURES, 1, weight_attr=paddle.ParamAttr(
             initializer=init.TruncatedNormal(mean=0.0, std=DENSE_FEATURES ** -0.5)))
-        self.embedding = paddle.nn.Embedding(table_rows, EMBEDDING_SIZE, sparse=True, weight_attr=paddle.ParamAttr(
-            name="SparseFeatFactors", initializer=init.Uniform()))
+        table = paddle.ParamAttr(name="SparseFeatFactors", initializer=init.Uniform())
+        if table_rows is None:
+            self.embedding = functools.partial(paddle.static.nn.sparse_embedding, size=[1024, EMBEDDING_SIZE],
+                                               param_attr=table)
+        else:
+            self.embedding = paddle.nn.Embedding(table_rows, EMBEDDING_SIZE, sparse=True, weight_attr=table)
         widths = (SLOTS * EMBEDDING_SIZE + DENSE_FEATURES, *HIDDEN, 1)
         self.deep = [self.add_sublayer(f"linear_{number}", paddle.nn.Linear(
             wide, narrow, weight_attr=paddle.ParamAttr(initializer=init.Normal(std=wide ** -0.5))))
@@ -134,10 +144,11 @@ def main(argv=None):
     options = _options(argv)
     paddle.enable_static()
     job = training.job(options)
-    if options.variant == "first" and not job.is_alone:
-        raise NotBuilt("the first version's tables take ids of any size, which tables on servers do not yet: train it "
-                       "in one process, or the present variant with servers")
-    model = network() if options.variant == "present" else first_network()
+    if options.mode == training.COLLECTIVE and (options.variant == "first" or options.table == "growing"):
+        raise NotBuilt("tables that take any id are kept by servers, or by one process alone: equal workers have none; "
+                       "train with servers (--mode sync)")
+    options.table_rows = TABLE_ROWS if options.table == "fixed" else None
+    model = network(options.table_rows) if options.variant == "present" else first_network()
     job.minimize(paddle.optimizer.SGD(learning_rate=options.learning_rate), model.loss)
     if job.is_server:
         return job.serve()
@@ -151,15 +162,16 @@ def main(argv=None):
 
 def train_present(job, exe, model, progress, options):
     """Train on Criteo lines, then test on others; 0 when the test AUC is above that of guessing."""
-    _train(job, exe, model, ctr.train(options.data, synthetic_count=options.samples), progress, options)
+    hashed = {"hash_dim": options.table_rows or ANY_ID}
+    _train(job, exe, model, ctr.train(options.data, synthetic_count=options.samples, **hashed), progress, options)
     _forget(model.states)
     # Built a second time, under the same names: it finds the parameters in the scope, or on the servers.
     program, startup = paddle.static.Program(), paddle.static.Program()
     with paddle.static.program_guard(program, startup), fluid.unique_name.guard():
-        tested = network()
+        tested = network(options.table_rows)
     program = DistributedInfer(main_program=program, startup_program=startup).get_dist_infer_program()
     feeder = fluid.DataFeeder(feed_list=tested.feeds, program=program)
-    samples = job.share(ctr.test(options.data, synthetic_count=options.test_samples))
+    samples = job.share(ctr.test(options.data, synthetic_count=options.test_samples, **hashed))
     for batch in paddle.batch(samples, options.batch_size)():
         exe.run(program, feed=feeder.feed(batch))
     values = _of_all_workers(job, tested.states)
@@ -214,6 +226,8 @@ def _options(argv):
                          description=__doc__.splitlines()[0],
                          formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--variant", choices=["present", "first"], default="present")
+    parser.add_argument("--table", choices=["fixed", "growing"], default="fixed",
+                        help="of the present variant; the first one's grow")
     parser.add_argument("--passes", type=whole, default=1)
     parser.add_argument("--samples", type=int, help="synthetic samples of a pass (default 20000; first: 1000)")
     parser.add_argument("--test-samples", type=int, default=5000,

@@ -1,4 +1,4 @@
-"""When a row of a sparse table on servers comes to be; one process admits every id at once."""
+"""When servers store a row of a table that takes any id; one process stores every row at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fleet_mpi.errors import UsageError
 
 
 class ProbabilityEntry:
-    """An id is admitted with this probability each time it is met."""
+    """The row of an id is stored with this probability by each update that has it."""
 
     def __init__(self, probability: float) -> None:
         if not isinstance(probability, float) or not 0 < probability <= 1:
@@ -18,7 +18,7 @@ class ProbabilityEntry:
 
 
 class ShowClickEntry:
-    """The names of the variables with the shows and clicks of each sample, by which growing tables would judge rows."""
+    """The names of the variables with the shows and clicks of each sample; every row is stored at once."""
 
     def __init__(self, show_name: str, click_name: str) -> None:
         if not isinstance(show_name, str) or not isinstance(click_name, str):
@@ -30,7 +30,7 @@ class ShowClickEntry:
 
 
 class CountFilterEntry:
-    """An id is admitted when it was met so many times."""
+    """The row of an id is stored by the push of this number that has it; 0 and 1 mean the first."""
 
     def __init__(self, count_filter: int) -> None:
         if not isinstance(count_filter, int) or isinstance(count_filter, bool) or count_filter < 0:

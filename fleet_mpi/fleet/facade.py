@@ -17,9 +17,11 @@ from fleet_mpi.checkpoint.sources import Source
 from fleet_mpi.connections import equal, members
 from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet import collective_checkpoints
+from fleet_mpi.fleet.job import Job
 from fleet_mpi.fleet.optimizer import DistributedOptimizer, TranspilerOptimizer
 from fleet_mpi.fleet.role_makers import MPISymetricRoleMaker, PaddleCloudRoleMaker
 from fleet_mpi.fleet.roles import RoleMaker
+from fleet_mpi.modes.options import whole
 from fleet_mpi.program.graph.program import default_main_program
 from fleet_mpi.ranks import cluster
 
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
 
     from fleet_mpi.fleet.collective_checkpoints import TrainStatus
     from fleet_mpi.fleet.collective_job import CollectiveJob
-    from fleet_mpi.fleet.job import Job
     from fleet_mpi.program.engine.executor import Executor
     from fleet_mpi.program.graph.program import Program
     from fleet_mpi.program.graph.variable import Variable
     from fleet_mpi.program.optimizers.base import Optimizer
+
+
+_UNSEEN = 30   # calls of ``shrink`` that a row may count where nothing is said
 
 
 class Mode(enum.IntEnum):
@@ -177,6 +181,24 @@ class Fleet:
         self._need_role()
         if not self.is_alone():
             self._needed_job("stop_worker").stop_worker()
+
+    def shrink(self, threshold: int | None = None) -> int:
+        """Forget rows, of tables that take any id, which no push had for so many calls of this; returns how many went.
+
+        Call it now and then, such as once a day; every row counts the calls since a push had it. Worker 0's servers do
+        it between two updates; the other workers' calls do nothing. One process alone keeps every row.
+
+        Args:
+            threshold: rows that count so many calls, this one among them, go; 30 if nothing is said.
+        """
+        threshold = _UNSEEN if threshold is None else whole("fleet.shrink: threshold", threshold, 2)
+        if self.is_alone():
+            notices.once("shrink", "fleet.shrink: one process that trains alone keeps every row")
+            return 0
+        job = self._needed_job("shrink")
+        if not isinstance(job, Job):
+            raise UsageError("fleet.shrink: this job has no servers, and so no tables with rows to forget")
+        return job.shrink(threshold)
 
     def _needed_job(self, call: str) -> Job | CollectiveJob:
         self._need_role()

@@ -46,7 +46,7 @@ class DistributedInfer:
         """The program to run in the global scope, once that is connected to the servers: while a worker trains, or
         after ``init_distributed_infer_env``."""
         session = sessions.session_of(global_scope())
-        tables = [] if session is None else [one.name for one in session.distribution.row_placement.variables]
+        tables = [] if session is None else session.distribution.tables
         if not tables:
             return self._program
         program = self._program.clone()

@@ -116,6 +116,18 @@ class Job:
                 if value is not None and mine is not None:
                     mine[...] = arrays.to_module(value, arrays.module_of(mine))  # it may lie on a device
 
+    def shrink(self, threshold: int) -> int:
+        """Let the servers forget rows that no push had since the ``threshold``-th call from here; returns how many
+        went.
+
+        Worker 0 does it, and blocks until it is done; the others need not call it, and return 0.
+        """
+        self._require("shrink", self.role.is_worker())
+        if not self.role.is_first_worker():
+            return 0
+        state = ServerState(connected("shrink").client)
+        return sum(state.shrink(table, "unseen", threshold) for table in self.distribution.growing)
+
     def stop_worker(self) -> None:
         """Flush and say goodbye."""
         self._require("stop_worker", self.role.is_worker())

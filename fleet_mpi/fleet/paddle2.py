@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from fleet_mpi.checkpoint.loading import load_persistables
-from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.facade import Fleet
 from fleet_mpi.fleet.role_makers import PaddleCloudRoleMaker
 from fleet_mpi.fleet.strategy import DistributedStrategy
@@ -116,11 +116,6 @@ class Fleet2(Fleet):
     def _get_applied_graph_list(self) -> list[str]:
         """The name of the original's class for programs of equal workers, where this is one."""
         return ["GraphExecutionOptimizer"] if self._job is not None and not self.server_num() else []
-
-    def shrink(self, threshold: float | None = None) -> None:
-        """Drop rarely used rows of tables that grow; tables on servers have a fixed size so far."""
-        raise NotBuilt("fleet.shrink: tables on servers have a fixed size, so there are no rows to drop; tables that "
-                       "grow are not built yet")
 
     def set_lr(self, value: float) -> None:
         """Learn with another rate from now on."""

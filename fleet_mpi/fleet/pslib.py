@@ -12,6 +12,7 @@ from fleet_mpi.checkpoint.loading import load_persistables
 from fleet_mpi.errors import not_built
 from fleet_mpi.fleet.facade import Fleet
 from fleet_mpi.fleet.optimizer import PSLibOptimizer
+from fleet_mpi.program.layers.embedding import any_height
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _BY_NUMBER = "tables have no numbers here; save_persistables and load_model take all variables, io.save_vars some of " \
              "them"
 _SHADOW = "servers keep no uncommitted updates; save with save_persistables, and load an older folder to go back"
-_FIXED = "tables on servers have a fixed size, so there are no rows to drop; tables that grow are not built yet"
+_DENSE = "dense variables have no rows to drop"
 
 
 class PSLibFleet(Fleet):
@@ -48,6 +49,10 @@ class PSLibFleet(Fleet):
         """Load what ``save_model`` wrote."""
         load_persistables(None, model_dir, self._program())
 
+    def shrink_sparse_table(self) -> None:
+        """``shrink`` with the threshold of the original's tables."""
+        self.shrink()
+
     load_one_table = not_built("fleet.load_one_table", _BY_NUMBER)
     save_one_table = not_built("fleet.save_one_table", _BY_NUMBER)
     clear_one_table = not_built("fleet.clear_one_table", _BY_NUMBER)
@@ -55,15 +60,15 @@ class PSLibFleet(Fleet):
     clear_model = not_built("fleet.clear_model", "run the startup program again instead")
     confirm = not_built("fleet.confirm", _SHADOW)
     revert = not_built("fleet.revert", _SHADOW)
-    shrink_sparse_table = not_built("fleet.shrink_sparse_table", _FIXED)
-    shrink_dense_table = not_built("fleet.shrink_dense_table", _FIXED)
+    shrink_dense_table = not_built("fleet.shrink_dense_table", _DENSE)
     save_cache_model = not_built("fleet.save_cache_model", "there is no cache of tables to save; take save_model")
 
 
 @contextlib.contextmanager
 def fleet_embedding(click_name: str, scale_sparse_grad: bool = True) -> Iterator[None]:
-    """Embeddings within the block are plain ones: their rows are kept without counts of shows and clicks."""
-    yield
+    """Distributed embeddings within the block take any id; rows are kept without counts of shows and clicks."""
+    with any_height():
+        yield
 
 
 pslib_fleet = PSLibFleet()

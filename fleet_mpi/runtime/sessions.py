@@ -40,11 +40,13 @@ def describe(distribution: Distribution) -> Description:
     rows = distribution.row_placement
     by_rows = tuple(tables.described("rows", one.name, one.shape, one.dtype, rows.of_variable(one.name),
                                      distribution.recipes[one.name]) for one in rows.variables)
+    growing = tuple(tables.described("growing", one.name, one.width, one.dtype, distribution.recipes[one.name],
+                                     one.init, one.key, one.keeping) for one in distribution.growing.values())
     recipes = distribution.recipes
     if not distribution.keeps_states:
         recipes = {name: Recipe("sgd", rate=one.rate) for name, one in recipes.items()}  # a rule without states
-    return Description(distribution.placement, recipes, distribution.fed_rates, by_rows, distribution.rate_dtypes,
-                       distribution.keeps_states)
+    return Description(distribution.placement, recipes, distribution.fed_rates, (*by_rows, *growing),
+                       distribution.rate_dtypes, distribution.keeps_states)
 
 
 def terms_of(distribution: Distribution) -> Terms:

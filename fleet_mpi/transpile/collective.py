@@ -16,7 +16,7 @@ import numpy as np
 from fleet_mpi import __version__
 from fleet_mpi.collective.buckets import Gradient, fuse
 from fleet_mpi.collective.choosing import Options
-from fleet_mpi.errors import UsageError
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.registry import GRAD, grad_name
@@ -25,6 +25,7 @@ from fleet_mpi.program.graph.types import Role, VarType
 from fleet_mpi.transpile.deep_compression import compressed_gradients, share_compressed
 from fleet_mpi.transpile.gradient_merge import merged_gradients, sum_merged
 from fleet_mpi.transpile.local_sgd import Schedule, append_averaging
+from fleet_mpi.transpile.lookups import GROWING
 from fleet_mpi.transpile.ops import backward_digest, communicating, update_texts
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def plan_of(program: Program, workers: int, worker: int, options: Options | None
         options = replace(options, half=True)
     if program._is_distributed:
         raise UsageError("this program was transpiled before: minimize and transpile a program once")
+    _refuse_growing(program, workers)
     makers = gradient_makers(program)
     if not makers:
         raise UsageError("no gradient of a parameter was found in the program: call minimize before transpiling")
@@ -103,6 +105,13 @@ def plan_of(program: Program, workers: int, worker: int, options: Options | None
              for name in in_order if name not in rows]
     return CollectivePlan(workers, worker, dense, rows, fuse(dense, options.fuse_mb, options.last_mb), options,
                           backward_digest(program), compressed, updates=update_texts(program))
+
+
+def _refuse_growing(program, workers):
+    """NotBuilt where equal workers would each give the ids of a table that grows rows of their own."""
+    for op in (op for block in program.blocks for op in block.ops if op.type == GROWING and workers > 1):
+        raise NotBuilt(f"{op}: equal workers keep whole copies of all tables, and have none with a row for any id: "
+                       f"train with servers, or give embedding() a height")
 
 
 def gradient_makers(program: Program) -> dict[str, Operator]:

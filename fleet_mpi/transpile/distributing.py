@@ -9,6 +9,7 @@ import numpy as np
 from fleet_mpi import notices, placement as placing
 from fleet_mpi.modes import MODES
 from fleet_mpi.transpile.distribution import Distribution
+from fleet_mpi.transpile.growing import growing_recipes, growing_tables
 from fleet_mpi.transpile.lookups import replace_lookups
 from fleet_mpi.transpile.mode_choice import chosen_mode
 from fleet_mpi.transpile.reading import Updates
@@ -35,13 +36,16 @@ def distribute(program: Program, startup: Program, config: DistributeTranspilerC
                      "transpile: no update op was found in the program (minimize makes them): the servers have "
                                    "nothing to keep, and nothing is trained")
     fed, dtypes, rate_program = updates.rates()
-    by_rows = [name for name in updates.recipes if updates.is_by_rows(name) and mode.servers_update]
-    found = placing.place([_placed(updates, name) for name in updates.recipes], len(endpoints),
+    growing = growing_tables(origin, updates.recipes)
+    recipes = {**updates.recipes, **growing_recipes(growing, updates.recipes, startup, mode)}
+    placed = [name for name in recipes if name not in growing]
+    by_rows = [name for name in placed if updates.is_by_rows(name) and mode.servers_update]
+    found = placing.place([_placed(updates, name) for name in placed], len(endpoints),
                           config.split_method or "RoundRobin", config.slice_var_up, config.min_block_size,
                           program.random_seed)
-    dense, rows = found.only(set(updates.recipes) - set(by_rows)), found.only(set(by_rows))
-    made = Distribution(dense, rows, updates.recipes, updates.gradients, fed, dtypes, rate_program, mode, options,
-                        list(endpoints), workers, worker, startup.clone(), origin)
+    dense, rows = found.only(set(placed) - set(by_rows)), found.only(set(by_rows))
+    made = Distribution(dense, rows, recipes, updates.gradients, fed, dtypes, rate_program, mode, options,
+                        list(endpoints), workers, worker, startup.clone(), origin, growing=growing)
     return made, updates
 
 
@@ -57,10 +61,9 @@ def rewrite(program: Program, startup: Program, distribution: Distribution, conn
         return
     own = Updates(program)
     own.rates()
-    tables = [one.name for one in distribution.row_placement.variables]
     rewrite_main(program, distribution, own.moved)
-    if tables:
-        replace_lookups(program, tables)
+    if distribution.tables:
+        replace_lookups(program, distribution.tables)
     rewrite_startup(startup, distribution, connects=connects_at_start)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fleet_mpi.placement.placing import Placement
     from fleet_mpi.program.engine.scope import Scope
     from fleet_mpi.program.graph.program import Program
+    from fleet_mpi.transpile.growing import TableForAnyId
 
 _connect, _disconnect = (Runner("fleet_mpi.runtime.sessions", name) for name in ("connect", "disconnect"))
 _load_rest = Runner("fleet_mpi.checkpoint.loading", "load_rest")
@@ -49,6 +50,7 @@ class Distribution:
     origin: Program = None            # the untouched training program: what is saved and loaded
     program: Program | None = None    # the worker's: what ``origin`` was made
     loaded_from: LoadedFrom | None = None   # servers: what the values of their scopes come from, if any
+    growing: dict[str, TableForAnyId] = dataclasses.field(default_factory=dict)   # tables with a row for any id
 
     def connect(self, scope: Scope, xp: ModuleType) -> Callable[[], None] | None:
         """Of the attachment of a worker's programs: plans are made in a scope that is connected to the servers."""
@@ -61,6 +63,11 @@ class Distribution:
     def load_rest(self, told: LoadedFrom, scope: Scope) -> None:
         """After a worker's first pull: take what it keeps itself from where the servers loaded theirs, as ``told``."""
         _load_rest(self, told, scope)
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the variables that travel by rows, those that grow last."""
+        return [*(one.name for one in self.row_placement.variables), *self.growing]
 
     @property
     def keeps_states(self) -> bool:
@@ -93,7 +100,9 @@ class Distribution:
             "fleet_mpi": __version__, "protocol": protocol.VERSION, "workers": self.workers,
             "servers": len(self.endpoints), "mode": self.mode.name,
             "mode options": json.dumps(self._shared_options(), sort_keys=True, default=str),
-            "variable": _described(self.placement), "table": _described(self.row_placement),
+            "variable": _described(self.placement), "table": _described(self.row_placement) | {
+                name: f"{one.dtype} rows of {one.width} for any id, from {list(one.init)}, {one.keeping}"
+                for name, one in self.growing.items()},
             "update": {name: _text(recipe) for name, recipe in self.recipes.items()},
             "cut": {name: ", ".join(parts) for name, parts in shards.items()},
             "rates": [str(name) for name in self.fed_rates], "backward pass": backward_digest(self.origin)})

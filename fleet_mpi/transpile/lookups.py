@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fleet_mpi.program.graph.program import Program
 
 LOOKUPS = ("lookup_table", "lookup_table_v2")
-# The lookup of a table that grows: on servers it is a table of fixed size, by the ids as they are.
+# The lookup of a table that grows: servers know its rows by the ids themselves.
 GROWING = "sparse_table_lookup"
 
 
@@ -72,16 +72,18 @@ def _first_forward_output(op):
 def _by_ids(op):
     """Let the gradient of a growing table's lookup name ids instead of the rows they were given."""
     ids = op.attrs[FORWARD]["Ids"]
-    op.type = _version(op.block, GROWING, ids[0]) + "_grad"
+    op.type = _version(op.block, op, ids[0]) + "_grad"
     op.inputs = {"Ids": ids, "Out" + GRAD: op.input("Out" + GRAD)}
-    op.attrs = {"is_sparse": True, "padding_idx": _padding(op), FORWARD: op.attrs[FORWARD],
+    op.attrs = {"is_sparse": True, "any_id": True, "padding_idx": _padding(op), FORWARD: op.attrs[FORWARD],
                 **{name: op.attrs[name] for name in (ROLE, ROLE_VAR, SCOPE) if name in op.attrs}}
 
 
-def _version(block, type, ids):
+def _version(block, op, ids):
     """Which of the two lookups an op is: whether a last dimension of 1 gives way to the row."""
-    if type != GROWING:
-        return type
+    if not op.type.startswith(GROWING):
+        return op.type
+    if op.attrs.get("version") == LOOKUPS[1]:
+        return LOOKUPS[1]
     return LOOKUPS[0] if block._var_recursive(ids).shape[-1:] == (1,) else LOOKUPS[1]
 
 
@@ -141,7 +143,7 @@ def _pull(block, lookups):
     """The op that stands for some lookups."""
     attrs = {"table_names": [op.input("W")[0] for op in lookups],
              "padding_idx": [_padding(op) for op in lookups],
-             "lookup_table_version": [_version(block, op.type, op.input("Ids")[0]) for op in lookups],
+             "lookup_table_version": [_version(block, op, op.input("Ids")[0]) for op in lookups],
              ROLE: lookups[0].attrs.get(ROLE, 0)}
     return Operator(block, "distributed_lookup_table", {"Ids": [op.input("Ids")[0] for op in lookups]},
                     {"Outputs": [op.output("Out")[0] for op in lookups]}, attrs, lookups[0].site)

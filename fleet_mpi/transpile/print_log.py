@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
+from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.placement.variables import itemsize
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def placement_lines(distribution: Distribution) -> Iterator[str]:
             yield (f"  {shard.name} {list(shard.shape)}, from row {shard.row_begin}, {shard.size:,} elements, "
                    f"{shard.size * itemsize(variable.dtype):,} bytes: server {shard.server} "
                    f"({distribution.endpoints[shard.server]})")
+    for name, one in distribution.growing.items():
+        yield f"{name} {one.dtype} {[ANY_HEIGHT, one.width]}: rows for any id, by its hash on every server"
 
 
 @contextmanager

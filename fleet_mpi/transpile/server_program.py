@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fleet_mpi import settings
+from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.operator import ROLE, Operator
 from fleet_mpi.program.graph.program import Program
@@ -46,8 +47,7 @@ def server_program(distribution: Distribution, server: int, updates: Updates, en
         "endpoint": endpoint, "pserver_id": server, "Fanin": distribution.workers,
         "distributed_mode": distribution.mode.number, "sync_mode": distribution.mode.has_rounds,
         "optimize_blocks": blocks, "grad_to_block_id": grad_to_block, "lr_decay_block_id": scheduled,
-        "sparse_grad_to_param": [f"{distribution.gradients[one.name]}:{one.name}"
-                                 for one in distribution.row_placement.variables],
+        "sparse_grad_to_param": [f"{distribution.gradients[name]}:{name}" for name in distribution.tables],
         "dc_asgd": distribution.mode.corrects_delay, **_thread_numbers(),
         **table_blocks(program, _tables(distribution, server, updates)), ROLE: int(Role.RPC)}))
     belongs_to(program, distribution, ps_endpoint=endpoint, server=server)
@@ -67,18 +67,18 @@ def belongs_to(program: Program, distribution: Distribution, **more: str | None)
 def distributed_tables(distribution: Distribution) -> list[str]:
     """The names of the tables that scripts asked to be distributed."""
     block = distribution.origin.global_block()
-    return [one.name for one in distribution.row_placement.variables
-            if getattr(block._var_recursive(one.name), "is_distributed", False)]
+    return [name for name in distribution.tables if getattr(block._var_recursive(name), "is_distributed", False)]
 
 
 def _tables(distribution, server, updates):
-    """{distributed table: (name, shape, dtype) of its first part on this server}."""
+    """{distributed table: (name, shape, dtype) of its first part on this server, or of all its rows there}."""
     wanted, found = set(distributed_tables(distribution)), {}
     for shard in distribution.row_placement.of_server(server):
         if shard.variable in wanted:
             dtype = updates.block._var_recursive(shard.variable).dtype
             found.setdefault(shard.variable, (shard.variable + _suffix(shard), shard.shape, dtype))
-    return found
+    return {**found, **{name: (name, (ANY_HEIGHT, one.width), one.dtype) for name, one in distribution.growing.items()
+                        if name in wanted}}
 
 
 def _thread_numbers():

@@ -9,6 +9,7 @@ import numpy as np
 
 from fleet_mpi.arrays import to_host
 from fleet_mpi.errors import CheckpointDamaged, UsageError
+from fleet_mpi.parameter_server.tables.base import KEYS, VALUES
 from fleet_mpi.transpile.server_program import WHOLE, scope_name, shards_of, state_name
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def take_values(distribution: Distribution, server: Any, scope: Scope) -> None:
                 if values.size == 1:
                     numbers.append((held, to_host(values).item(), (table, shard, state)))
     _check_numbers(distribution, numbers)
+    for name in distribution.growing:
+        _take_rows(distribution, name, server.table_of(name).columns, scope)
     for name in server.rates:
         if scope.array(name) is not None:
             server.rates[name][...] = to_host(scope.array(name))
@@ -48,8 +51,24 @@ def give_back(distribution: Distribution, server: Any, scope: Scope) -> None:
     for shard in shards_of(distribution, server.index):
         for state, held in _states(distribution, shard):
             scope.var(held).put(_state(server.table_of(shard.variable), shard, state))
+    for table in distribution.growing:
+        for column, name in _columns(distribution, table):
+            scope.var(name).put(server.table_of(table).columns.get(column))
     for name, rate in server.rates.items():
         scope.var(name).put(rate)
+
+
+def _columns(distribution, table):
+    """(column, its name in the server's scope) of a table that grows."""
+    return [(VALUES, table), *distribution.states_of(table)]
+
+
+def _take_rows(distribution, table, columns, scope):
+    """The rows that were loaded into the scope, if any; else the table begins without."""
+    loaded = {column: scope.array(name) for column, name in _columns(distribution, table)}
+    if loaded[KEYS] is not None:
+        columns.take({column: to_host(array) for column, array in loaded.items() if array is not None}, True)
+        scope.erase([name for _, name in _columns(distribution, table)])
 
 
 def _states(distribution, shard):

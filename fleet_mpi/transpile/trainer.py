@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet_mpi.parameter_server.tables.base import KEYS
 from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.types import Role
@@ -61,11 +62,12 @@ def rewrite_startup(startup: Program, distribution: Distribution, keep_states: b
     """
     block = startup.global_block()
     if not keep_states:
-        states = {name for recipe in distribution.recipes.values() for _, name in recipe.states}
+        # Which ids a table that grows has is for programs beside this one to ask, though none of it is here.
+        states = {name for recipe in distribution.recipes.values() for state, name in recipe.states if state != KEYS}
         block.ops = [op for op in block.ops if not states.intersection(op.output_arg_names)]
         for name in states:
             block.vars.pop(name, None)
-    tables = {variable.name for variable in distribution.row_placement.variables}
+    tables = set(distribution.tables)
     for op in block.ops:
         if tables.intersection(op.output_arg_names):
             op.type, op.attrs = "fake_init", {"shape": op.attrs.get("shape", []), ROLE: op.attrs.get(ROLE, 0)}
@@ -90,12 +92,12 @@ def _with_sends(block, ops, distribution):
 
 def _send(block, grad, variable, shards, distribution):
     var = block.var(grad)
-    is_rows = variable in {one.name for one in distribution.row_placement.variables}
+    is_rows = variable in distribution.tables
     if not is_rows:
         # So that its memory is the scope's: there it lies in the flat array that is sent.
         var.persistable = True
     where = {**_where(distribution, shards), ROLE_VAR: [variable, grad], "table": variable if is_rows else ""}
-    if len(shards) == 1:
+    if len(shards) <= 1:
         return [communicating(block, "send", {"X": [grad]}, {}, where)]
     names = [f"{grad}.block{shard.block}" for shard in shards]
     for name, shard in zip(names, shards):
@@ -154,15 +156,17 @@ def _rates(block, distribution):
 
 
 def _where(distribution, shards):
-    return {"epmap": [distribution.endpoints[shard.server] for shard in shards],
+    """Of a table that grows, which has no shards: every server has rows."""
+    return {"epmap": [distribution.endpoints[shard.server] for shard in shards] or distribution.endpoints,
             "trainer_id": distribution.worker or 0}
 
 
 def _by_variable(distribution, with_rows=False):
-    """(variable, its shards) in placement order."""
+    """(variable, its shards) in placement order; tables that grow have none, and come last."""
     placements = [distribution.placement, distribution.row_placement][:1 + with_rows]
-    return [(variable.name, placement.of_variable(variable.name))
-            for placement in placements for variable in placement.variables]
+    placed = [(variable.name, placement.of_variable(variable.name))
+              for placement in placements for variable in placement.variables]
+    return [*placed, *((name, ()) for name in distribution.growing if with_rows)]
 
 
 def _drop_unused_variables(block, moved, rates):

@@ -110,6 +110,18 @@ def test_the_launcher_starts_a_collective_example():
     assert "all-reduce: exact (in rank order), 2 workers" in ended.err, ended.story()
 
 
+def test_examples_with_tables_for_any_id_train_in_the_modes_that_have_them(tmp_path):
+    clicks = ["wide_and_deep", "--table", "growing", "--samples", "3000", "--batch-size", "100",
+              "--test-samples", "500"]
+    words = ["word2vec", "--negatives", "4", "--batches", "60", "--passes", "1", "--learning-rate", "0.01"]
+    first = ["wide_and_deep", "--variant", "first", "--samples", "80"]
+    ended = run_all(tmp_path, [[*example, "--mode", mode, "--api", api] for example, mode, api in (
+        (clicks, "sync", "fleet2"), (clicks, "async", "fleet2"), (words, "sync", "fleet"),
+        (words, "half_async", "transpiler"), (first, "async", "fleet"), (first, "sync", "transpiler"))])
+    tested = re.findall(r"^worker 0: test: auc (\S+) ", ended.out, re.M)
+    assert len(tested) == 2 and min(map(float, tested)) > 0.6, ended.story()
+
+
 @pytest.mark.parametrize("example", ("fit_a_line", "wide_and_deep"))
 def test_the_launcher_starts_an_example(example):
     options = {"fit_a_line": ["--mode", "geo"], "wide_and_deep": ["--samples", "2000", "--batch-size", "50"]}[example]

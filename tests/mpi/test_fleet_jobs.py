@@ -8,7 +8,7 @@ import pytest
 from tests.mpi.jobs import ROOT, run_job
 
 CLICKS = f"""
-import sys
+import os, sys
 sys.path.insert(0, {str(ROOT / "tests" / "scripts")!r})
 import numpy as np
 import paddle, paddle.fluid as fluid
@@ -16,7 +16,13 @@ import paddle.distributed.fleet as fleet
 from ctr_dataset import HERE, dataset_of, net
 from paddle.distributed.fleet.utils.ps_util import DistributedInfer
 
+FAR = int(os.environ["FAR"])   # above 1 the tables have a row for any id
+if FAR > 1:
+    def growing(input, size, param_attr, **more):
+        return fluid.contrib.layers.sparse_embedding(input, [10, size[1]], param_attr=param_attr)
+    fluid.layers.embedding = growing
 ROWS = [([3, 90], [1], [1]), ([5], [2, 4], [0]), ([700, 3], [9], [1]), ([900], [1], [0]), ([12], [7], [0])]
+ROWS = [([one * FAR for one in deep], [one * FAR for one in wide], label) for deep, wide, label in ROWS]
 
 def predictions(exe, program, datas, predict, rows):
     feeder = fluid.DataFeeder(feed_list=datas, program=program)
@@ -72,6 +78,8 @@ together = fleet.metrics.auc(states[2], states[3])
 assert abs(together - right / len(clicks) / len(others)) < 1e-9, (together, pairs)
 assert fleet.metrics.sum(np.array([len(mine)])).tolist() == [len(ROWS)]
 fleet.barrier_worker()
+if FAR > 1:   # every row is unseen since the first call when the second one comes
+    print("went", [fleet.shrink(2) for _ in range(2)])
 fleet.stop_worker()
 print("auc", together)
 """
@@ -106,20 +114,31 @@ def script(tmp_path):
     return write
 
 
-def test_workers_train_from_their_files_and_look_at_what_they_trained(tmp_path, script):
-    files = [str(tmp_path / f"part-{number}") for number in range(3)]
+@pytest.mark.parametrize("far", (1, 10 ** 15), ids=("fixed", "growing"))
+def test_workers_train_from_their_files_and_look_at_what_they_trained(tmp_path, script, far):
+    files, env = [str(tmp_path / f"part-{number}") for number in range(3)], {"FAR": str(far)}
     for number, name in enumerate(files):
-        Path(name).write_text("".join(f"{i % 2}\t{i % 2 * 500 + i},{number}\t{i}\n" for i in range(200)))
-    ended = run_job(4, [*script(TRAINING), tmp_path / "saved", *files])
+        Path(name).write_text("".join(f"{i % 2}\t{(i % 2 * 500 + i) * far},{number * far}\t{i * far}\n"
+                                      for i in range(200)))
+    ended = run_job(4, [*script(TRAINING), tmp_path / "saved", *files], env=env)
     assert ended.code == 0, ended.story()
     # Contiguous parts, the first longer.
     assert {line for line in ended.out.splitlines() if line.startswith("files")} == {"files 0 0 1", "files 1 2"}
     assert len(set(re.findall(r"^auc \S+$", ended.out, re.M))) == 1, ended.story()
 
-    loaded = run_job(3, [*script(LOADING), tmp_path / "saved"], env={"FLEET_MPI_SERVERS": "2"})
-    alone = run_job(None, [*script(ALONE), tmp_path / "saved"], via="command")
+    if far > 1:
+        assert sorted(re.findall(r"^went .*$", ended.out, re.M)) == ["went [0, 0]", f"went [0, {_ids(200)}]"]
+
+    loaded = run_job(3, [*script(LOADING), tmp_path / "saved"], env={**env, "FLEET_MPI_SERVERS": "2"})
+    alone = run_job(None, [*script(ALONE), tmp_path / "saved"], via="command", env=env)
     found = [re.findall(r"^found (.*)$", one.out, re.M) for one in (loaded, alone)]
     assert found[0] == found[1] and len(found[0]) == 1, loaded.story() + alone.story()
+
+
+def _ids(samples):
+    """How many rows the tables of the files have: deep ids, then wide ones."""
+    deep = {i % 2 * 500 + i for i in range(samples)} | {0, 1, 2}
+    return len(deep) + samples
 
 
 MODEL = """

@@ -3,6 +3,7 @@
     base       the seam: Values
     scope      all in the scope of this process
     servers    on the servers of a job, and the rest in a worker's scope
+    growing    tables with a row for any id, on servers and in files
     blocks     a server's own blocks, in its scope
 
 ``of_program`` says which. Knows variables and formats; folders and ranks are decided above.

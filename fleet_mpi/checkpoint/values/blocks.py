@@ -17,16 +17,22 @@ from fleet_mpi import notices
 from fleet_mpi.checkpoint.formats.base import Value
 from fleet_mpi.checkpoint.formats.tensor_files import TensorFiles
 from fleet_mpi.checkpoint.sources import Source
+from fleet_mpi.checkpoint.values.growing import growing_columns, refuse_damaged
 from fleet_mpi.checkpoint.values.scope import differences, refuse_differences, value_in
 from fleet_mpi.checkpoint.variables import choose, is_persistable
+from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.description import Inventory
+from fleet_mpi.parameter_server.tables.base import KEYS, SCORES
+from fleet_mpi.parameter_server.tables.growing.description import rows_of_server
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.server_program import scope_name, shards_of, state_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from fleet_mpi.checkpoint.folders.transaction import Save
+    from fleet_mpi.checkpoint.values.growing import GrowingColumns
     from fleet_mpi.checkpoint.variables import Predicate
     from fleet_mpi.parameter_server.description import StateKey
     from fleet_mpi.placement.shard import Shard
@@ -63,6 +69,9 @@ class BlockValues:
 
     def add(self, save: Save, chosen: dict[str, list[Place]], filename: str | None = None) -> None:
         """Let a save have some variables, a file for each block: several servers save into one folder."""
+        if self.distribution.growing:
+            raise UsageError(f"table {next(iter(self.distribution.growing))!r} has a row for any id, of which this "
+                             f"server has some: save it on a worker, before stop_worker")
         if filename is not None:
             notices.once("blocks",
                          f"a server has blocks of variables, and saves each in a file of its own, not in {filename!r}")
@@ -85,16 +94,42 @@ class BlockValues:
         wrong: dict[str, list[str]] = {}
         if len(source.files) == 1 and not source.has(self.program, whole):
             source = Source(source.folder)   # servers saved it: a file for each block
+        grown = self._grown(source, choose(self.program, None, predicate or is_persistable) if vars is None else vars)
         wanted = self._needed(self.choose(vars, predicate), source)
         for name, array, _ in source.read(self.program, wanted):
             wrong[name] = list(differences(name, tuple(whole[name].shape), whole[name]._dtype, array))
             found[name] = [(held, _part(array, shard)) for shard, held in wanted[name]] if not wrong[name] else []
         refuse_differences(source.folder, wrong)
-        for held, part in (one for places in found.values() for one in places):
+        for held, part in [*(one for places in found.values() for one in places), *grown]:
             self.scope.var(held).get_tensor().set(part)
         # Workers learn it when they greet: their own values are not to replace these, and what they keep themselves is
         # there.
         self.distribution.loaded_from = [os.path.abspath(source.folder), source.files]
+
+    def _grown(self, source: Source, chosen: Iterable[Any]) -> list[tuple[str, np.ndarray]]:
+        """(name in the scope, column) of this server's rows of the tables that grow."""
+        names = {getattr(one, "name", one) for one in chosen}
+        found: list[tuple[str, np.ndarray]] = []
+        for table in growing_columns(self.inventory).values():
+            if table.name in names:
+                found += self._columns(table, source)
+        return found
+
+    def _columns(self, table: GrowingColumns, source: Source) -> Iterator[tuple[str, np.ndarray]]:
+        rows, columns = table.rows_in(source, self.program), {}
+        for name, array, _ in source.read(self.program, table.names):
+            column = table.from_file(name, array, rows)
+            if column is not None:
+                columns[name] = column
+        refuse_damaged(source, table.name, {name: len(columns[name]) for name in table.spare}, rows)
+        columns |= {table.name + key.state: array for key, array in table.read_beside(source, rows)}
+        mine = rows_of_server(columns[table.name + KEYS], self.index, len(self.distribution.endpoints))
+        for name, array in columns.items():
+            yield name, array[mine] if len(array) == rows and self._is_by_row(table, name) else array
+
+    @staticmethod
+    def _is_by_row(table: GrowingColumns, name: str) -> bool:
+        return name in table.spare or name == table.name + SCORES
 
     def _needed(self, chosen: dict[str, list[Place]], source: Source) -> dict[str, list[Place]]:
         """A rate that servers compute is computed before it is used: it may be missing."""

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.checkpoint import formats
 from fleet_mpi.checkpoint.formats import Value
+from fleet_mpi.checkpoint.values.growing import by_program_name, growing_columns, refuse_damaged
 from fleet_mpi.checkpoint.values.scope import differences, put_values, refuse_differences, value_in
 from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import CheckpointDamaged, UsageError
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
 
     from fleet_mpi.checkpoint.folders.transaction import Save
     from fleet_mpi.checkpoint.sources import Source
+    from fleet_mpi.checkpoint.values.growing import GrowingColumns
     from fleet_mpi.checkpoint.variables import Predicate
-    from fleet_mpi.parameter_server.description import Inventory
+    from fleet_mpi.parameter_server.description import Inventory, StateKey
     from fleet_mpi.parameter_server.state import ServerState
     from fleet_mpi.program.engine.scope import Scope
     from fleet_mpi.program.graph.program import Program
@@ -56,7 +59,9 @@ class ServerValues:
     def __init__(self, state: ServerState, distribution: Distribution, program: Program | None = None) -> None:
         self.state, self.program = state, program or distribution.origin
         self.counters = distribution.counters()
-        self.keys = state.inventory.by_program_name(self.counters)
+        self.keys = by_program_name(state.inventory, self.counters)
+        self.growing = growing_columns(state.inventory)
+        self.table_of = {name: table for table in self.growing.values() for name in table.names}
 
     def choose(self, vars: Iterable[Variable | str] | None = None,
                predicate: Predicate | None = None) -> dict[str, Variable]:
@@ -68,17 +73,26 @@ class ServerValues:
         for name in chosen:
             if name not in self.keys:
                 value_in(global_scope(), name)   # a refusal comes before servers are asked
-        return self.state.copied([self.keys[name] for name in chosen if name in self.keys])
+        beside = [key for table in self._whole_tables(chosen) for key in table.keys_beside().values()]
+        return self.state.copied([*(self.keys[name] for name in chosen if name in self.keys), *beside])
 
     def add(self, save: Save, chosen: dict[str, Variable], filename: str | None = None) -> None:
         """Let a save have variables, from the servers' copies and from the scope."""
         formats.of(filename).write(save, self._read(save, chosen))
+        for table in self._whole_tables(chosen):
+            table.write_beside(save, self.state.fetch)
+
+    def _whole_tables(self, chosen: dict[str, Variable]) -> list[GrowingColumns]:
+        """The tables that grow and are saved with all of their states."""
+        return [table for table in self.growing.values() if table.names <= set(chosen)]
 
     def _read(self, save: Save, chosen: dict[str, Variable]) -> Iterator[Value]:
         fetched = self.state.fetch_all([self.keys[name] for name in chosen if name in self.keys])
         for name in chosen:
             if name in self.keys:
                 array = next(fetched)
+                if name in self.table_of:
+                    array = self.table_of[name].to_file(name, array)
                 save.has(array)
                 yield Value(name, array)
             else:
@@ -91,17 +105,45 @@ class ServerValues:
         chosen = choose(self.program, None, is_persistable)
         mine = [name for name in chosen if name in self.keys]
         # All is looked at before anything is changed; the files are read a second time for that, not kept in memory.
-        refuse_differences(source.folder, {
-            name: list(differences(name, tuple(chosen[name].shape), chosen[name]._dtype, array))
-            for name, array, _ in source.read(self.program, mine)})
+        rows = {name: table.rows_in(source, self.program) for name, table in self.growing.items()}
+        self._refuse_misfits(source, {name: chosen[name] for name in mine}, rows)
         self.load_rest(source)
         stored: dict[str, tuple[np.ndarray, Callable[[], np.ndarray]]] = {}
         with self.state.frozen(alone=True):
-            for name, array, _ in source.read(self.program, mine):
-                self.state.store(self.keys[name], array)
-                if self.keys[name].kind == "state" and array.size == 1:
-                    stored[name] = array, functools.partial(self.state.fetch, self.keys[name])
+            with self.state.storing() as store:
+                for name, array, _ in source.read(self.program, mine):
+                    if name in self.table_of:
+                        self._store_column(store, name, array, rows)
+                        continue
+                    store(self.keys[name], array)
+                    if self.keys[name].kind == "state" and array.size == 1:
+                        stored[name] = array, functools.partial(self.state.fetch, self.keys[name])
+                for table in self.growing.values():
+                    for key, array in table.read_beside(source, rows[table.name]):
+                        store(key, array)
             _check_numbers(source.folder, stored)
+
+    def _store_column(self, store: Callable[[StateKey, np.ndarray], None], name: str, array: np.ndarray,
+                      rows: dict[str, int]) -> None:
+        table = self.table_of[name]
+        column = table.from_file(name, array, rows[table.name])
+        if column is not None:
+            store(table.key_of(name), column)
+
+    def _refuse_misfits(self, source: Source, chosen: dict[str, Variable], rows: dict[str, int]) -> None:
+        """CheckpointDamaged unless all fits; a table that grows may have any height."""
+        found: dict[str, list[str]] = {}
+        heights: dict[str, dict[str, int]] = {name: {} for name in self.growing}
+        for name, array, _ in source.read(self.program, chosen):
+            shape, table = tuple(chosen[name].shape), self.table_of.get(name)
+            if table is not None and (name in table.spare or name not in table.states):
+                shape = (ANY_HEIGHT, *shape[1:])
+            found[name] = list(differences(name, shape, chosen[name]._dtype, array))
+            if table is not None and name in table.spare and array.ndim:
+                heights[table.name][name] = len(array)
+        refuse_differences(source.folder, found)
+        for name in self.growing:
+            refuse_damaged(source, name, heights[name], rows[name])
 
     def load_rest(self, source: Source) -> None:
         """Let the scope have what is not the servers'."""
@@ -123,7 +165,7 @@ def load_rest(inventory: Inventory, source: Source, program: Program, scope: Sco
 
 def rest_of(inventory: Inventory, program: Program, counters: Iterable[str] = ()) -> list[str]:
     """The persistable variables of a program that are not the servers'."""
-    keys = inventory.by_program_name(counters)
+    keys = by_program_name(inventory, counters)
     return [name for name in choose(program, None, is_persistable) if name not in keys]
 
 

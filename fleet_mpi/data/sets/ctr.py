@@ -28,6 +28,8 @@ _COLUMNS = range(14, 40)
 _SCALES = tuple(zip(CONTINUOUS_MIN, CONTINUOUS_DIFF))
 # crc32 can be continued: the checksum of the column number is where each column's text starts from.
 _STARTS = tuple(zlib.crc32(str(column).encode()) for column in _COLUMNS)
+# Ids beyond the checksum's 32 bits: it has no factor in common with 10 or 2, so different texts stay different.
+_SPREAD = 2654435769
 _BLOCK = 1000
 # Few and many values per column, as in the real data.
 _VALUES = np.resize((8, 40, 200, 1000), 26)
@@ -109,7 +111,8 @@ def _plain(line, hash_dim, python_hash):
     if python_hash:
         ids = [[hash(str(column) + text) % hash_dim] for column, text in zip(_COLUMNS, fields[14:])]
     else:
-        ids = [[zlib.crc32(text.encode(), start) % hash_dim] for start, text in zip(_STARTS, fields[14:])]
+        spread = _SPREAD if hash_dim > 1 << 32 else 1
+        ids = [[zlib.crc32(text.encode(), start) * spread % hash_dim] for start, text in zip(_STARTS, fields[14:])]
     return [dense, *ids, [int(fields[0])]]
 
 

@@ -11,7 +11,7 @@ from fleet_mpi.program.ops.indexing import gather_call, scatter_call
 from fleet_mpi.program.ops.manipulation import product
 
 LOOKUP = {"is_sparse": False, "is_distributed": False, "padding_idx": -1, "remote_prefetch": False,
-          "entry": "none", "table_names": [], "height_sections": [], "epmap": [], "trainer_id": 0}
+          "any_id": False, "entry": "none", "table_names": [], "height_sections": [], "epmap": [], "trainer_id": 0}
 
 
 def output_shape(k, keeps_last):
@@ -29,9 +29,10 @@ def output_shape(k, keeps_last):
 
 
 def infer_table_grad(k):
-    """As the table; rows where the op is sparse."""
+    """As the table; rows where the op is sparse, of no known height where the table has one for ``any_id``."""
     meta = k.meta_of(k.attrs[FORWARD]["W"][0])
-    k.set("W@GRAD", meta.shape, meta.dtype, lod=(), kind="rows" if k.attr("is_sparse") else "dense")
+    shape = (arrays.ANY_HEIGHT, *meta.shape[1:]) if k.attr("any_id", False) else meta.shape
+    k.set("W@GRAD", shape, meta.dtype, lod=(), kind="rows" if k.attr("is_sparse") else "dense")
 
 
 def line_of(k, ids):

@@ -17,7 +17,7 @@ from fleet_mpi.program.ops.embedding import fetch_call, ids_count, infer_table_g
 from fleet_mpi.program.ops.indexing import gather_call
 
 ATTRS = {"is_sparse": True, "is_distributed": True, "is_test": False, "padding_idx": None, "entry": "none",
-         "init_type": "fill_constant", "init_from": 0.0, "init_to": 0.0, "init_seed": 0}
+         "version": "", "init_type": "fill_constant", "init_from": 0.0, "init_to": 0.0, "init_seed": 0}
 # Names of the variables beside a table: the table's name and these.
 KEYS, INDEX = "@KEYS", "@INDEX"
 DRAWN_BY = {"uniform_random": random.uniform, "gaussian_random": random.normal,
@@ -120,8 +120,8 @@ class SparseTableLookup:
 
     def infer(k):
         """A row for each id; Slots says which."""
-        ids = k.shape("Ids")
-        k.set("Out", output_shape(k, ids[-1:] != (1,)), k.dtype("W"), lod=k.lod("Ids"))
+        keeps_last = k.attr("version") == "lookup_table_v2" or k.shape("Ids")[-1:] != (1,)
+        k.set("Out", output_shape(k, keeps_last), k.dtype("W"), lod=k.lod("Ids"))
         k.set("Slots", [ids_count(k)], np.int64, lod=())
         k.set("KeysOut", k.shape("Keys"), np.int64, lod=())
         k.set("IndexOut", k.shape("Index"), np.int64, lod=())

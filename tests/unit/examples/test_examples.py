@@ -160,3 +160,22 @@ def test_an_example_tells_its_options(name):
                            text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
     assert "--learning-rate" in ended.stdout
+
+
+def test_wide_and_deep_learns_from_ids_up_to_ten_thousand_millions(capsys):
+    assert wide_and_deep.main(["--table", "growing", "--samples", "6000", "--test-samples", "1000",
+                               "--batch-size", "256"]) == 0
+    assert float(re.search(r"test: auc (\S+) ", capsys.readouterr().out).group(1)) > 0.7
+    keys = fluid.global_scope().array("SparseFeatFactors@KEYS")
+    assert 1 << 32 < keys.max() < wide_and_deep.ANY_ID and len(keys) > 2000
+
+
+def test_word2vec_tells_words_from_drawn_ones(capsys):
+    assert word2vec.main(["--negatives", "5", "--batches", "80", "--passes", "1", "--learning-rate", "0.01"]) == 0
+    assert fluid.global_scope().array("shared_w@INDEX")[-1] > 100 < fluid.global_scope().array("next_w@INDEX")[-1]
+
+
+def test_negative_words_are_the_same_for_the_same_worker():
+    one, other, third = (list(word2vec.with_negatives(lambda: [(1, 2), (3, 4)], 3, 50, seed)()) for seed in (0, 0, 1))
+    assert [sample[:2] for sample in one] == [(1, 2), (3, 4)]
+    assert all((a[2] == b[2]).all() for a, b in zip(one, other)) and (one[0][2] != third[0][2]).any()

@@ -80,8 +80,12 @@ def test_eager_calls_are_refused(fleet):
     for call in (fleet.step, fleet.clear_grad):
         with pytest.raises(NotBuilt, match="there is no eager mode"):
             call()
-    with pytest.raises(NotBuilt, match="tables on servers have a fixed size"):
-        fleet.shrink()
+
+
+def test_one_process_keeps_every_row_and_says_so_of_a_wrong_threshold(fleet):
+    assert fleet.shrink() == fleet.shrink(2) == 0
+    with pytest.raises(UsageError, match="threshold: expected a whole number from 2 up, got 1"):
+        fleet.shrink(1)
 
 
 def test_the_model_is_its_own_distributed_model(fleet):

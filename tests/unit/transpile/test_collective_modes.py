@@ -4,7 +4,7 @@ import pytest
 
 from fleet_mpi import fluid
 from fleet_mpi.collective.choosing import Options
-from fleet_mpi.errors import UnknownName, UsageError
+from fleet_mpi.errors import NotBuilt, UnknownName, UsageError
 from fleet_mpi.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from fleet_mpi.parameter_server.agreement import difference
 from fleet_mpi.transpile.collective import plan_of
@@ -94,3 +94,12 @@ def test_workers_that_would_update_otherwise_are_told_apart():
 def test_options_without_sense_are_refused(wrong):
     with pytest.raises(UsageError, match="expected"):
         Options(**wrong)
+
+
+def test_tables_with_a_row_for_any_id_are_refused_among_equal_workers():
+    ids = fluid.data("ids", [None, 1], "int64")
+    rows = fluid.contrib.layers.sparse_embedding(ids, [10, 4])
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(rows))
+    assert plan_of(fluid.default_main_program(), 1, 0)
+    with pytest.raises(NotBuilt, match="equal workers .* have none with a row for any id: train with servers"):
+        plan_of(fluid.default_main_program(), 2, 0)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fleet_mpi.parameter_server.tables.base import Variable
 
 # What rows may begin with, by name: the draws' numbers follow. All but the constant are drawn by counter.
-DRAWS = {"uniform": row_draws.uniform, "normal": row_draws.normal}
+DRAWS = {"uniform": row_draws.uniform, "normal": row_draws.normal, "truncated_normal": row_draws.truncated_normal}
 MOST_SERVERS = 1 << partitions.BITS
 
 
@@ -97,6 +97,15 @@ class GrowingRoute:
         local, order, counts = np.empty_like(ids), np.empty_like(ids), np.empty(self.servers, np.int64)
         partitions.split_by_partition(ids, counts, local, order)
         return local, order, counts
+
+
+def rows_of_server(ids: np.ndarray, server: int, servers: int) -> np.ndarray:
+    """The positions of those ids whose rows one of so many servers has."""
+    _, order, counts = GrowingRoute(servers).split(np.ascontiguousarray(ids))
+    if order is None:
+        return np.arange(len(ids))
+    end = int(counts[:server + 1].sum())
+    return order[end - int(counts[server]):end]
 
 
 def first_values(init: tuple[Any, ...], key: int) -> Callable[[np.ndarray, np.ndarray], None]:

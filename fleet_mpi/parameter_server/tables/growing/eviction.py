@@ -26,6 +26,7 @@ class Eviction(NamedTuple):
     slots_to_go: Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
     score: str
     begins_anew: bool = False   # whether the others' scores are 0 afterwards
+    counts: bool = False        # whether all scores are one more before it looks
 
 
 def older_than(ids: np.ndarray, scores: np.ndarray, update: int, number: int) -> np.ndarray:
@@ -37,6 +38,11 @@ def fewer_than(ids: np.ndarray, scores: np.ndarray, update: int, number: int) ->
     """Those that fewer than ``number`` pushes had since they were stored, or since rows were last looked at like this.
     """
     return np.flatnonzero(scores < number)
+
+
+def unseen(ids: np.ndarray, scores: np.ndarray, update: int, number: int) -> np.ndarray:
+    """Those that were looked at like this ``number`` times, this one counted, since a push had them last."""
+    return np.flatnonzero(scores >= number)
 
 
 def at_most(ids: np.ndarray, scores: np.ndarray, update: int, number: int) -> np.ndarray:
@@ -68,4 +74,4 @@ def _lowest(ids: np.ndarray, scores: np.ndarray, slots: np.ndarray, number: int)
 
 
 EVICTIONS = {"older_than": Eviction(older_than, "last_seen"), "fewer_than": Eviction(fewer_than, "count", True),
-             "at_most": Eviction(at_most, "")}
+             "unseen": Eviction(unseen, "unseen", counts=True), "at_most": Eviction(at_most, "")}

@@ -13,7 +13,7 @@ import numpy as np
 from fleet_mpi.parameter_server.tables.base import SCORES as SCORE_COLUMN, UPDATES
 from fleet_mpi.parameter_server.tables.growing.admission import admission_of
 from fleet_mpi.parameter_server.tables.growing.eviction import EVICTIONS, lowest
-from fleet_mpi.parameter_server.tables.growing.score import SCORES
+from fleet_mpi.parameter_server.tables.growing.score import MOST, SCORES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +62,11 @@ class Keeper:
         return np.ones(len(ids), bool) if self.admission is None else self.admission.admits(
             ids, pushes, self.updates + 1)
 
+    def pushes_of(self, ids: np.ndarray, contributions: Sequence[Rows]) -> np.ndarray:
+        """``pushes_of``, where anything looks at how many there are; else one for each."""
+        is_asked = self.admission is not None or self.keeping.score == "count"
+        return pushes_of(ids, contributions if is_asked else contributions[:1])
+
     def update(self, ids: np.ndarray, values: np.ndarray, pushes: np.ndarray, rate: np.ndarray) -> None:
         """Run the rule on the rows that are stored or admitted, then do what is due at the end of an update."""
         slots = self._slots(ids, pushes)
@@ -78,6 +83,8 @@ class Keeper:
     def evict(self, kind: str, number: int) -> int:
         """Forget rows; returns how many."""
         eviction = EVICTIONS[kind]
+        if eviction.counts:
+            self._scores[...] = np.minimum(self._scores, MOST - 1) + 1
         slots = eviction.slots_to_go(self.store.ids(), self._scores, self.updates, number)
         gone = self.store.erase(self.store.ids()[slots])
         if eviction.begins_anew:

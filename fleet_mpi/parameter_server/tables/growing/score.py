@@ -22,6 +22,12 @@ def count(scores: np.ndarray, slots: np.ndarray, pushes: np.ndarray, update: int
     scores[slots] = np.minimum(scores[slots] + pushes.astype(np.int64), MOST)
 
 
+def unseen(scores: np.ndarray, slots: np.ndarray, pushes: np.ndarray, update: int) -> None:
+    """How often rows were looked at for being unused since a push had this one; whoever looks counts."""
+    scores[slots] = 0
+
+
 # By name: called after each update with the scores of all rows, the slots of those that it had, each once, how many of
 # its pushes had each, and the update's number.
-SCORES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, int], None]] = {"last_seen": last_seen, "count": count}
+SCORES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, int], None]] = {"last_seen": last_seen, "count": count,
+                                                                                   "unseen": unseen}

@@ -123,8 +123,8 @@ class GrowingTable:
 
     def gradients(self, contributions: Sequence[Rows]) -> list[GrowingGradient]:
         """One: the mean."""
-        rows = self.mean(contributions)
-        return [GrowingGradient(self, rows, None if self.keeper is None else pushes_of(rows.ids, contributions))]
+        rows, keeper = self.mean(contributions), self.keeper
+        return [GrowingGradient(self, rows, None if keeper is None else keeper.pushes_of(rows.ids, contributions))]
 
 
 class GrowingGradient:

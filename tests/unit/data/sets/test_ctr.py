@@ -93,3 +93,9 @@ def test_the_module_is_a_pipe_command():
                           capture_output=True, check=True)
     words = done.stdout.split()
     assert words[0] == "13" and len(words) == 1 + 13 + 26 * 2 + 2 and words[-2:] == ["1", "1"]
+
+
+def test_ids_may_lie_far_beyond_32_bits_and_stay_different():
+    far = {ctr.encode(line, hash_dim=10 ** 10)[1][0]: ctr.encode(line, hash_dim=1 << 32)[1][0]
+           for line in ctr.synthetic_lines(400)}
+    assert max(far) > 1 << 32 and max(far) < 10 ** 10 and len(set(far.values())) == len(far)

@@ -72,3 +72,19 @@ def test_an_admission_rule_is_kept_for_servers():
             return "count_filter_entry:10"
     layers.sparse_embedding(ids_fed(), [10, 4], entry=Entry())
     assert last_op().attr("entry") == "count_filter_entry:10"
+
+
+@pytest.mark.parametrize("height", (-1, 1 << 31, 10 ** 10))
+def test_a_distributed_table_whose_height_cannot_bind_takes_any_id(height):
+    first = layers.embedding(ids_fed(), [height, 4], is_sparse=True, is_distributed=True)
+    second = layers.embedding_v2(static_data("many", [-1, 1], "int64"), [height, 4], is_distributed=True)
+    assert last_op().type == "sparse_table_lookup" and first.shape == (-1, 4) and second.shape == (-1, 1, 4)
+    executor, far = Executor(), np.array([[10 ** 15], [-2]])
+    executor.run(default_startup_program())
+    found = executor.run(feed={"ids": far, "many": far}, fetch_list=[first, second])
+    assert [one.shape for one in found] == [(2, 4), (2, 1, 4)] and np.isfinite(found[0]).all()
+
+
+def test_the_height_of_a_distributed_table_binds():
+    layers.embedding(ids_fed(), [10, 4], is_sparse=True, is_distributed=True)
+    assert last_op().type == "lookup_table"

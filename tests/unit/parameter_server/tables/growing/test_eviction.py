@@ -102,3 +102,15 @@ def test_a_row_that_comes_back_begins_anew():
     assert table.ids == [2]
     table.push({1: 1.0})
     assert table.rows[1][:2] == first
+
+
+@settings(max_examples=25)
+@given(ROUNDS, st.integers(1, 4), st.integers(1, 3))
+def test_unseen_forgets_what_was_looked_at_so_often_since_its_last_push(rounds, number, every):
+    table, looks = KeptBy(Keeping(score="unseen", evict=("unseen", number), every=every)), {}
+    for update, workers in enumerate(rounds, 1):
+        table.push(*workers)
+        looks.update({one: 0 for worker in workers for one in worker})
+        if update % every == 0:
+            looks = {one: count + 1 for one, count in looks.items() if count + 1 < number}
+        assert table.ids == sorted(looks)

@@ -63,6 +63,13 @@ def test_a_twin_of_fixed_height_has_the_same_bits_for_any_number_of_servers(name
                                for server in job.servers)
 
 
+def test_b23_the_mean_is_over_all_workers_and_not_over_those_that_have_the_row():
+    job = GrowingJob(2, 4, SGD)
+    before, nothing = job.pull([7]).copy(), ([], np.empty((0, WIDTH), "float32"))
+    job.round([([7], np.ones((1, WIDTH), "float32")), nothing, nothing, nothing])
+    np.testing.assert_array_equal(job.pull([7]), before - np.float32(RATE) * np.float32(0.25))
+
+
 def test_rows_of_one_moment_each_are_those_of_the_formula():
     for servers in (1, 3):
         job = GrowingJob(servers, 1, recipe("adagrad_rowwise", "lr"))
