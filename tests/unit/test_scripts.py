@@ -59,6 +59,7 @@ CLAIMS = {
                        "(precision, recall, correct) == (0.5, 0.5, 1)", "(npair, centers) == (1, 20)",
                        "(hashes, parts, sums, ran) == (3, 4, 2, 10)"],
     "word2vec_nce": ["last < first * 0.6", "nce == 1"],
+    "gan": ["parameters == 8", "last < first / 2"],
     "own_folder": ["(worker, models, params) == (0, 3, 9)", "difference == 0"],
     "server_resumes": ["last < first", "saved > 20"],
     "spatial_transformer": ["shift_last < shift_first / 2", "score_last < 0.5", "moved_x < -0.1", "moved_y < -0.05"],

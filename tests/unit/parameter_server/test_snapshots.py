@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -69,10 +70,9 @@ class Scripted:
         self.tickets[worker] = client.push()
 
 
-@pytest.mark.parametrize("piece", (1 << 20, 256))
-@settings(max_examples=40)
-@given(draws=st.lists(st.integers(0, 30), min_size=1, max_size=40))
-def test_what_is_fetched_has_the_same_pushes_everywhere_in_any_order_of_arrival(piece, draws):
+@contextmanager
+def scripted(piece, draws):
+    """(job, script, state) with messages cut at so many bytes, after 15 steps of the script."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(protocol, "PIECE", piece)
         patch.setattr(protocol, "LONG_RUN", piece // 4)
@@ -80,6 +80,14 @@ def test_what_is_fetched_has_the_same_pushes_everywhere_in_any_order_of_arrival(
         script, state = Scripted(job, draws), ServerState(job.clients[0])
         for _ in range(15):
             script.step()
+        yield job, script, state
+
+
+@pytest.mark.parametrize("piece", (1 << 20, 256))
+@settings(max_examples=40)
+@given(draws=st.lists(st.integers(0, 30), min_size=1, max_size=40))
+def test_what_is_fetched_has_the_same_pushes_everywhere_in_any_order_of_arrival(piece, draws):
+    with scripted(piece, draws) as (job, script, state):
         for _ in range(2):
             with state.frozen():
                 once = seen(state)
@@ -100,13 +108,7 @@ KEYS = [param(variable.name) for variable in ONES]
 @settings(max_examples=25)
 @given(draws=st.lists(st.integers(0, 30), min_size=1, max_size=40))
 def test_copies_are_of_one_moment_while_others_go_on_pushing(piece, draws):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protocol, "PIECE", piece)
-        patch.setattr(protocol, "LONG_RUN", piece // 4)
-        job = job_of_ones(ApplyAlone)
-        script, state = Scripted(job, draws), ServerState(job.clients[0])
-        for _ in range(15):
-            script.step()
+    with scripted(piece, draws) as (job, script, state):
         with state.copied(KEYS):
             once = seen(state)
             assert len(once) == 1
