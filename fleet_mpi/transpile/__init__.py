@@ -11,6 +11,7 @@ With servers:
     mode_choice             from a config's flags to a mode and its options
     trainer                 the worker's programs
     lookups                 lookups in tables on servers, merged into few pulls
+    growing                 tables with a row for any id, as a program describes them
     server_program          a server's programs
     server_blocks           their blocks of schedules and tables
     server_values           values of shards between a scope and a server's tables
