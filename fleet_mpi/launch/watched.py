@@ -37,6 +37,7 @@ PEER_LOST = 4
 REPORT = "FLEET_MPI_LAUNCH_REPORT"  # the file to which the rank reports (ranks/report.py)
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LOOKING_S = 0.5  # for a rank that has ended while something it started keeps its pipes open, and for mpirun's death
+_NOTICES_S = 3.0  # for MPICH's mpirun to see that a rank's line has closed
 _HOLD_S = 0.05    # for ranks.watcher to stop those that are in MPI_Init, and may be making memory
 _LAST_READS = 64  # of 64 KiB: more than a pipe holds
 _SET_PARENT_DEATH_SIGNAL = 1  # of linux/prctl.h
@@ -167,6 +168,7 @@ class Watched:
         if code == 0 and "joined" not in self.reported:
             # Whether it had begun anything with the others, mpirun knows.
             leave_note(folder, VANISHED, f"fleet_mpi: {self.who()} {_VANISHED}", rank())
+            _hang_up()
             return 0
         how, code = _how(code), PEER_LOST if code <= 0 else code
         first = leave_note(folder, FIRST, str(code), rank())
@@ -197,6 +199,17 @@ def _how(code: int) -> str:
         return f"ended with exit code {code}" if code else _VANISHED
     name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
     return f"was killed by signal {-code} ({name})"
+
+
+def _hang_up() -> None:
+    """Close the rank's line to MPICH's mpirun, which ends a job when that happens before MPI_Finalize.
+
+    Where it sees first that a process has ended with 0, it forgets the line, and the others wait for ever (1 of 40 jobs
+    on a busy machine). So this process lives on until it is killed with the others.
+    """
+    with contextlib.suppress(KeyError, ValueError, OSError):   # another launcher
+        os.close(int(os.environ["PMI_FD"]))
+        time.sleep(_NOTICES_S)
 
 
 def _end_job(code: int) -> None:

@@ -119,6 +119,18 @@ def test_mpichs_mpirun_is_told_of_a_rank_that_failed(start):
     os.close(line)
 
 
+def test_mpichs_mpirun_sees_that_the_line_of_a_rank_that_left_with_0_has_closed_before_it_sees_its_end(start):
+    reads, line = os.pipe()
+    os.set_inheritable(line, True)
+    process = start("import os; os._exit(0)", close_fds=False, PMI_FD=str(line), MPI_LOCALNRANKS="3")
+    os.close(line)
+    assert os.read(reads, 1) == b""
+    time.sleep(0.2)
+    assert process.poll() is None
+    os.close(reads)
+    assert process.wait(timeout=30) == 0
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="by /proc")
 def test_a_rank_and_its_watcher_go_with_mpirun(start, tmp_path):
     """In mpirun's place is a shell, which is killed."""
