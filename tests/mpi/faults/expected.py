@@ -41,15 +41,11 @@ def expected(trial, deadline_s):
 def _rows(trial):
     fault, phase, ours = trial.fault, trial.phase, trial.launcher != "mpirun"
     worker = trial.role != "server"
-    others_save = phase == "save" and trial.role == "last worker"  # worker 0 does, while this one trains
     return (
         (trial.role == "launcher", {-9} if fault == "kill" else {143}, NOBODY),
         # A script that ends in order has not failed.
         (fault == "sys.exit(0)" and phase in ENDS, {0}, NOBODY),
-        # A worker that has no more data leaves; servers end with the last worker. Not from within a save.
-        (fault == "sys.exit(0)" and worker and trial.mode in SERVED
-         and (phase in ("first step", "step", "alone") or others_save),
-         {0}, NOBODY),
+        (_leaves(trial), {0}, NOBODY),
         (fault == "sys.exit(0)", NOT_ZERO, ROLE),
         # Done, but without MPI_Finalize: an MPI may call that a failure.
         (fault == "os._exit(0)" and phase in ENDS, ANY, ROLE),
@@ -71,12 +67,22 @@ def _rows(trial):
 
 
 def _seconds(trial, deadline_s):
+    if _leaves(trial):
+        # Nothing has failed: what follows is the training of the others, to its end.
+        return deadline_s + AFTER_DEADLINE_S
     begins = trial.phase in ("start", "imports")
     # Who ends with 0 before MPI_Init has not failed, as far as a launcher can see, until the others miss it.
     missed = begins and (trial.fault in ("sys.exit(0)", "os._exit(0)") or _unseen(trial) and trial.fault != "kill")
     if trial.fault == "stop" or missed:
         return deadline_s + AFTER_DEADLINE_S + IMPORTS_S * begins
     return SOON_S
+
+
+def _leaves(trial):
+    """Whether a worker has no more data and leaves; servers end with the last worker. Not from within a save."""
+    others_save = trial.phase == "save" and trial.role == "last worker"  # worker 0 does, while this one trains
+    return (trial.fault == "sys.exit(0)" and trial.role in ("first worker", "last worker") and trial.mode in SERVED
+            and (trial.phase in ("first step", "step", "alone") or others_save))
 
 
 def _unseen(trial):
