@@ -3,9 +3,10 @@
 import importlib.util
 import json
 
+import numpy as np
 import pytest
 
-from benchmarks import engine, floors, gpu_step, inputs, op_times, ours, placing, sparse
+from benchmarks import engine, floors, gpu_step, inputs, op_times, ours, placing, sparse, sparse_ids, sparse_tables
 from benchmarks.rounds import Outcome, different_losses
 from fleet_mpi.program.engine import places
 from tests.unit.program.ops.checking import StandInPlace
@@ -69,14 +70,27 @@ def test_placing_is_timed_for_every_method(capsys):
 
 
 def test_a_growing_table_is_timed_beside_a_plain_one(capsys):
-    assert sparse.main(["--quick", "--json", "--peer", "torch"]) == 0
+    assert sparse.main(["--quick", "--json", "--only", "table", "--peer", "torch"]) == 0
     said = capsys.readouterr().out
     told = json.loads(said.splitlines()[-1])
     assert [(row["load"], row["ids"]) for row in told["results"]] == [
-        (load, ids) for load in sparse.LOADS for ids in ("uniform", "Zipf 1.05")]
-    assert all({"pull", "take", "merge", "push"} <= {*row["rates"]} and min(row["rates"].values()) > 0
-               for row in told["results"])
+        (load, ids) for load in (*sparse.LOADS, "full") for ids in ("uniform", "Zipf 1.05")]
+    assert all({"pull", "merge", "push"} <= {*row[by]} and min(row[by].values()) > 0
+               for row in told["results"] for by in ("rates", "wall"))
+    assert all("take" in row["rates"] for row in told["results"] if row["load"] != "full")
     assert ("torch is not installed beside this Python" in said) != HAS_PEER
+
+
+def test_a_full_table_stays_as_large_as_it_is_and_takes_new_rows():
+    like = sparse_tables.Grown()
+    like.fill(200_000)
+    full = sparse_tables.Full(sum(like.store.nbytes.values()))
+    batch, = next(full.drawn_anew(sparse_ids.uniform, 1))
+    new = np.setdiff1d(batch.ids, full.store.ids())
+    assert 0.005 < len(new) / len(batch.ids) < 0.02
+    full.push(batch)
+    assert 0.95 * full.store.capacity < full.store.count <= full.store.capacity
+    assert (full.store.find(new) >= 0).all()
 
 
 def test_a_step_on_a_gpu_is_measured_and_without_one_the_reason_is_said(capsys, monkeypatch):
