@@ -52,7 +52,8 @@ def main(argv=None):
         over_mpi = [_over_mpi(rows, ids, options) for rows in sizes for ids in DRAWS]
     if options.json:
         print(json.dumps({"benchmark": "sparse", "host": host.facts(), "batch": BATCH, "width": WIDTH,
-                          "results": found, "mpi": over_mpi}))
+                          "results": found, "mpi": over_mpi,
+                          "mpi_family": mpi_ranks.family() if over_mpi else None}))
     return 0
 
 
@@ -131,7 +132,7 @@ def _over_mpi(rows, ids, options):
         spent = " and ".join(f"{one:.3f}" for one in cpu_us[way])
         print(f"{way:6}{rates[way]:8.2f} ({spent}), raw {rates[f'raw {way}']:.2f}; aim {aim:g}: "
               f"{_met(rates[way] >= aim)}", flush=True)
-    return {"rows": rows, "ids": ids, "mpi": mpi_ranks.family(), "rates": rates, "cpu_us": cpu_us, "rounds": found}
+    return {"rows": rows, "ids": ids, "rates": rates, "cpu_us": cpu_us, "rounds": found}
 
 
 def _ways(options):
@@ -194,7 +195,10 @@ def _options(argv):
                         help="some of table,mpi")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--peer", choices=["torch"], help="measure Embedding with sparse Adagrad in the same run")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if not set(options.only) <= set(PARTS):
+        parser.error(f"--only: expected some of {', '.join(PARTS)}, got {', '.join(options.only)}")
+    return options
 
 
 if __name__ == "__main__":

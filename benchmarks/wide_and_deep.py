@@ -15,9 +15,11 @@ import sys
 
 from benchmarks import host, mpi_ranks
 from benchmarks.rounds import SAME_LOSS
+from fleet_mpi import modes
 
 MODES = ("sync", "async", "geo")
 BATCHES = (512, 4096)
+WAYS = ("by server", "alone")
 WORKERS = 2
 K_STEPS = 100
 # Of the limit, by mode and batch.
@@ -28,14 +30,15 @@ QUICK = {"batch": 16, "k_steps": 2, "rounds": 2, "round_s": 0.0}
 def main(argv=None):
     """Print the table; returns an exit code."""
     options = _options(argv)
-    print(f"{'examples/s, 1 server, 2 workers':32}{'by server':>12}{'alone':>12}{'of the limit':>22}{'of CPU':>9}  aim")
+    print(f"{'examples/s, 1 server, 2 workers':32}" + "".join(f"{way:>12}" for way in WAYS)
+          + f"{'of the limit':>22}{'of CPU':>9}  aim")
     figures = []
     for batch in (QUICK["batch"],) if options.quick else options.batches:
         for mode in options.modes:
             figures.append({"mode": mode, "batch": batch, **_measured(mode, batch, options)})
             print(line_of(figures[-1]), flush=True)
     if options.json:
-        print(json.dumps({"benchmark": "wide_and_deep", "host": host.facts(), "mpi": mpi_ranks.family(),
+        print(json.dumps({"benchmark": "wide_and_deep", "host": host.facts(), "mpi_family": mpi_ranks.family(),
                           "figures": figures}))
     return 0
 
@@ -50,7 +53,7 @@ def line_of(figure):
     title = f"{figure['mode']}, batch {figure['batch']}"
     if "refused" in figure:
         return f"{title:32}refused: {figure['refused']}"
-    rates = {way: WORKERS * figure["batch"] / statistics.median(seconds) for way, seconds in figure["seconds"].items()}
+    rates = rates_of(figure)
     ratios = ratios_of(figure["seconds"])
     spread = f"{statistics.median(ratios):.3f} ({min(ratios):.2f}..{max(ratios):.2f})"
     line = (f"{title:32}{rates['by server']:12,.0f}{rates['alone']:12,.0f}{spread:>22}{cpu_ratio(figure['cpu_s']):9.3f}"
@@ -59,6 +62,11 @@ def line_of(figure):
     if max(first) - min(first) > SAME_LOSS * abs(max(first)):
         line += f"\n  these do not compute the same: first losses {figure['first_loss']}"
     return line
+
+
+def rates_of(figure):
+    """Examples a second of both workers together, by way."""
+    return {way: WORKERS * figure["batch"] / statistics.median(seconds) for way, seconds in figure["seconds"].items()}
 
 
 def ratios_of(seconds):
@@ -87,7 +95,10 @@ def _options(argv):
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--round-s", type=float, default=2.0, help="about how long a round of one way is")
     parser.add_argument("--k-steps", type=int, default=K_STEPS, help="geo: steps from one exchange to the next")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if not set(options.modes) <= set(modes.MODES):
+        parser.error(f"--modes: expected some of {', '.join(modes.MODES)}, got {', '.join(options.modes)}")
+    return options
 
 
 if __name__ == "__main__":

@@ -3,10 +3,9 @@
 import importlib.util
 import json
 
-import numpy as np
 import pytest
 
-from benchmarks import engine, floors, gpu_step, inputs, op_times, ours, placing, sparse, sparse_ids, sparse_tables
+from benchmarks import engine, floors, gpu_step, inputs, op_times, ours, placing
 from benchmarks.rounds import Outcome, different_losses
 from fleet_mpi.program.engine import places
 from tests.unit.program.ops.checking import StandInPlace
@@ -67,30 +66,6 @@ def test_placing_is_timed_for_every_method(capsys):
     assert placing.main(["--variables", "20", "--repeats", "1"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == ["RoundRobin", "HashName",
                                                                                       "Balanced"]
-
-
-def test_a_growing_table_is_timed_beside_a_plain_one(capsys):
-    assert sparse.main(["--quick", "--json", "--only", "table", "--peer", "torch"]) == 0
-    said = capsys.readouterr().out
-    told = json.loads(said.splitlines()[-1])
-    assert [(row["load"], row["ids"]) for row in told["results"]] == [
-        (load, ids) for load in (*sparse.LOADS, "full") for ids in ("uniform", "Zipf 1.05")]
-    assert all({"pull", "merge", "push"} <= {*row[by]} and min(row[by].values()) > 0
-               for row in told["results"] for by in ("rates", "wall"))
-    assert all("take" in row["rates"] for row in told["results"] if row["load"] != "full")
-    assert ("torch is not installed beside this Python" in said) != HAS_PEER
-
-
-def test_a_full_table_stays_as_large_as_it_is_and_takes_new_rows():
-    like = sparse_tables.Grown()
-    like.fill(200_000)
-    full = sparse_tables.Full(sum(like.store.nbytes.values()))
-    batch, = next(full.drawn_anew(sparse_ids.uniform, 1))
-    new = np.setdiff1d(batch.ids, full.store.ids())
-    assert 0.005 < len(new) / len(batch.ids) < 0.02
-    full.push(batch)
-    assert 0.95 * full.store.capacity < full.store.count <= full.store.capacity
-    assert (full.store.find(new) >= 0).all()
 
 
 def test_a_step_on_a_gpu_is_measured_and_without_one_the_reason_is_said(capsys, monkeypatch):
