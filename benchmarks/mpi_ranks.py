@@ -1,9 +1,15 @@
-"""Ranks of a benchmark's own: started by the mpirun beside this Python, heard through what one of them prints."""
+"""Ranks of a benchmark's own: started by the mpirun beside this Python, heard through what one of them prints.
+
+Among the ranks: a barrier that takes no core from others, and what the ranks of this machine have used of it.
+"""
 
 import json
 import os
 import subprocess
 import sys
+import time
+
+import numpy as np
 
 from benchmarks.rounds import ROOT
 from fleet_mpi.launch import mpirun
@@ -37,3 +43,16 @@ def run(ranks, module, what, options):
     if done.returncode or not lines:
         raise SystemExit(f"{' '.join(line)}\nended with code {done.returncode}:\n{done.stdout}\n{done.stderr}")
     return json.loads(lines[-1])
+
+
+def quiet_barrier(comm):
+    """A barrier that sleeps: ranks that spin would take the cores of those that still work."""
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(0.001)
+
+
+def cpu_s(processes):
+    """CPU seconds that processes of this machine, by their ids, have used so far, all their threads."""
+    # How Linux numbers the CPU clock of a process (clock_getcpuclockid).
+    return np.array([time.clock_gettime(~process << 3 | 2) for process in processes])

@@ -22,14 +22,18 @@ def fit_a_line(batch, rate=0.001):
 def wide_and_deep(batch, rate=0.1, table=inputs.TABLE):
     """The present wide_and_deep, 26 lookups with row gradients, without its metrics."""
     batches, values = inputs.wide_and_deep(batch, table)
-    feeds = [{"dense_input": dense, "label": label,
-              **{f"C{i + 1}": ids[:, i:i + 1].copy() for i in range(inputs.SLOTS)}}
-             for dense, ids, label in batches]
+    feeds = [clicks_feed(*one) for one in batches]
     named = {"SparseFeatFactors": values["table"], "linear_0.w_0": values["wide_w"], "linear_0.b_0": values["wide_b"]}
     for i in range(4):
         named[f"linear_{i + 1}.w_0"], named[f"linear_{i + 1}.b_0"] = values[f"w{i}"], values[f"b{i}"]
     return Training(lambda: wide_example.network(table_rows=table[0], with_metrics=False).loss,
                     fluid.optimizer.SGD(rate), feeds, named).step
+
+
+def clicks_feed(dense, ids, label):
+    """What the present wide_and_deep is fed with, of one batch."""
+    return {"dense_input": dense, "label": label,
+            **{f"C{i + 1}": ids[:, i:i + 1].copy() for i in range(inputs.SLOTS)}}
 
 
 def resnet(batch, layers, size, rate=0.1):
@@ -42,7 +46,7 @@ def resnet(batch, layers, size, rate=0.1):
 
 
 class Training:
-    """Programs of a model, started from given values, and a step over its feeds in turn."""
+    """Programs of a model, started from given values or its own; ``step`` trains on the next of its feeds."""
 
     def __init__(self, build_loss, optimizer, feeds, values):
         self.program, startup = fluid.Program(), fluid.Program()
@@ -54,9 +58,19 @@ class Training:
         self.exe.run(startup, scope=self.scope)
         for name, value in values.items():
             self.scope.find_var(name).get_tensor().set(value, fluid.CPUPlace())
-        self.turn = itertools.cycle(feeds)
+        self.step = step_of(self.run, feeds)
 
-    def step(self):
-        """Train on the next batch."""
-        loss, = self.exe.run(self.program, feed=next(self.turn), fetch_list=[self.loss], scope=self.scope)
+    def run(self, feed):
+        """Train on a batch; returns [its loss]."""
+        return self.exe.run(self.program, feed=feed, fetch_list=[self.loss], scope=self.scope)
+
+
+def step_of(run, feeds):
+    """A function that trains on the next of some batches, in turn, and returns its loss; ``run(feed)`` trains on one.
+    """
+    turn = itertools.cycle(feeds)
+
+    def step():
+        loss, = run(next(turn))
         return float(loss)
+    return step

@@ -8,6 +8,7 @@ import time
 import numpy as np
 from mpi4py import MPI
 
+from benchmarks import mpi_ranks
 from fleet_mpi import modes
 from fleet_mpi.parameter_server.client import Client
 from fleet_mpi.parameter_server.description import Description
@@ -52,17 +53,10 @@ def steps_for(comm, way):
 
 def timed(comm, way, count):
     """Seconds per exchange of ``count`` in a row."""
-    quiet_barrier(comm)
+    mpi_ranks.quiet_barrier(comm)
     began = time.perf_counter()
     way.run(count)
     return (time.perf_counter() - began) / count
-
-
-def quiet_barrier(comm):
-    """A barrier that sleeps: ranks that spin would take the cores of those that still work."""
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(0.001)
 
 
 class Ours:

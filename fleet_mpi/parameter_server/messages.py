@@ -193,9 +193,15 @@ def _checked(described: Any, source: str) -> Iterator[Described]:
         yield key_of(one[0], source), np.dtype(one[1]), tuple(one[2])
 
 
-def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays one after the other as bytes, each on a cache line."""
-    body = arrays.empty(sum(aligned(part.nbytes) for part in parts), np.uint8)
+def joined_bytes(parts: Sequence[np.ndarray]) -> int:
+    """How many bytes ``joined`` takes."""
+    return sum(aligned(part.nbytes) for part in parts)
+
+
+def joined(parts: Sequence[np.ndarray], body: np.ndarray | None = None) -> np.ndarray:
+    """Arrays one after the other as bytes, each on a cache line; in ``body`` where it is given."""
+    if body is None:
+        body = arrays.empty(joined_bytes(parts), np.uint8)
     start = 0
     for part in parts:
         body[start:start + part.nbytes] = part.reshape(-1).view(np.uint8)

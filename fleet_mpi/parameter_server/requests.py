@@ -47,6 +47,7 @@ class Link:
         self.image, self.room, self.inbox = image, room, client.transport.inbox
         self.asked: list[AnyPart] = []      # parts whose answer has not come
         self.unused: dict[int, list[np.ndarray]] = defaultdict(list)   # by length
+        self.unused_for_rows: list[np.ndarray] = []   # of any length
         self.requests: list[Request] = []   # preallocated ones that are not in use
         # Of the last two flat arrays: the gradients and the parameters.
         self._places: tuple[tuple[np.ndarray | None, list[np.ndarray | None]], ...] = (None, []), (None, [])
@@ -68,6 +69,7 @@ class Part:
         self.link, self.client = link, link.client
         self.sends: list[Pending] = []
         self.taken: list[np.ndarray] = []
+        self.taken_for_rows: list[np.ndarray] = []
         self.reply: Any = None
         self.pending: Any = None
         # What is to come, the Piece that it is (None where it is none of an image), its staging buffer if any.
@@ -81,11 +83,24 @@ class Part:
         self.taken.append(made)
         return made
 
+    def row_buffer(self, nbytes: int) -> np.ndarray:
+        """The same for rows, of which every request has another number: the front of a buffer that only grows.
+
+        Fresh memory would cost a page fault for every 4 KiB.
+        """
+        unused = self.link.unused_for_rows
+        made = unused.pop() if unused else NOTHING
+        if len(made) < nbytes:
+            made = arrays.empty(nbytes, np.uint8)
+        self.taken_for_rows.append(made)
+        return made[:nbytes]
+
     def give_back(self) -> None:
         """Let other requests have the buffers."""
         for one in self.taken:
             self.link.unused[len(one)].append(one)
-        self.taken = []
+        self.link.unused_for_rows += self.taken_for_rows
+        self.taken, self.taken_for_rows = [], []
 
     # ------------------------------------------------------------------ sending
 
@@ -105,26 +120,28 @@ class Part:
                   grads: np.ndarray) -> None:
         """Send gradients: those of the flat array, and (local ids, values) of each table that has rows."""
         image, places = self.link.image, self.link.places_in(grads)
-        row_body = messages.joined([array for one in rows for array in one]) if rows else NOTHING
+        by_rows = [array for one in rows for array in one]
+        row_bytes = messages.joined_bytes(by_rows)
         prefix = messages.prefix_bytes(len(rates), len(rows))
         message = self.buffer(self.link.room)
         inline = message[HEADER_BYTES:]
         set_rates, counts = messages.split_prefix(inline, len(rates), len(rows))
         set_rates[...] = rates
         counts[...] = [len(ids) for ids, _ in rows]
-        if messages.is_inline(image.nbytes, len(row_body)):
+        if messages.is_inline(image.nbytes, row_bytes):
             for piece in image.pieces:
                 piece.gather(grads, inline[prefix:])
-            end = prefix + image.nbytes + len(row_body)
-            inline[prefix + image.nbytes:end] = row_body
-            self._send_front(message, header._replace(inline=end))
+            end = prefix + image.nbytes + row_bytes
+            messages.joined(by_rows, inline[prefix + image.nbytes:end])
+            self.send_front(message, header._replace(inline=end))
             return
-        self._send_front(message, header._replace(inline=prefix, body=image.nbytes + len(row_body)))
+        self.send_front(message, header._replace(inline=prefix, body=image.nbytes + row_bytes))
         for piece, place in zip(image.pieces, places):
             self.send_body(self._gathered(piece, grads) if place is None else place)
-        self.send_body(row_body)
+        self.send_body(messages.joined(by_rows, self.row_buffer(row_bytes)))
 
-    def _send_front(self, message: np.ndarray, header: Header) -> None:
+    def send_front(self, message: np.ndarray, header: Header) -> None:
+        """Send a message that has its inline part already."""
         header.pack_into(message)
         self.send(message[:HEADER_BYTES + header.inline])
 

@@ -31,12 +31,17 @@ if TYPE_CHECKING:
     Places = Mapping[int, Sequence[np.ndarray]]   # by table: arrays to fill, one behind the other
 
 
+_NO_IDS = np.empty(0, np.int64)
+
+
 class RowTraffic:
     """What a worker sends to one table, and gets from it."""
 
     def __init__(self, description: DescribedByRows, servers: int) -> None:
         self.name, self.width, self.dtype = description.name, description.width, np.dtype(description.dtype)
         self.route, self._merge = description.route(servers), RowMerger()
+        # Of ``distinct``, as long as was needed at most.
+        self._room = _NO_IDS, _NO_IDS, np.empty(slots.index_size(0), np.int64)
 
     def cut(self, rows: Rows | None) -> list[tuple[np.ndarray, np.ndarray]]:
         """[(local ids, values) per server] of a worker's Rows, merged by id; None counts as no rows."""
@@ -55,6 +60,15 @@ class RowTraffic:
         ends = np.cumsum(counts)
         return [(local[end - count:end], values[end - count:end]) for count, end in zip(counts, ends)]
 
+    def distinct(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(each id once, in order of occurrence; where each is among them): overwritten by the next call."""
+        count, size = len(ids), slots.index_size(len(ids))
+        if len(self._room[0]) < count:
+            self._room = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(size, np.int64)
+        keys, places, index = (room[:length] for room, length in zip(self._room, (count, count, size)))
+        index.fill(slots.NOT_THERE)
+        return keys[:slots.find_slots(ids, keys, index, places, True)], places
+
     def answer_bytes(self, count: int) -> int:
         """Of so many rows in an answer."""
         return aligned(count * self.width * self.dtype.itemsize)
@@ -65,13 +79,11 @@ class _Wanted:
 
     def __init__(self, traffic: RowTraffic, ids: np.ndarray) -> None:
         self.traffic, self.ids = traffic, ids
-        keys, self.slots = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-        index = np.full(slots.index_size(len(ids)), slots.NOT_THERE, np.int64)
-        count = slots.find_slots(ids, keys, index, self.slots, True)
-        self.local, order, self.counts = traffic.route.split(keys[:count])
+        keys, self.slots = traffic.distinct(ids)
+        self.local, order, self.counts = traffic.route.split(keys)
         if order is not None:
-            places = np.empty(count, np.int64)
-            places[order] = np.arange(count)
+            places = np.empty(len(keys), np.int64)
+            places[order] = np.arange(len(keys))
             self.slots = places[self.slots]
         self.ends = np.cumsum(self.counts)
         self.received: Any = None   # the rows, once some have come
@@ -146,17 +158,17 @@ class RowRequests:
         client, tables = self.client, len(self.tables)
         ids = [asked[number].local[asked[number].of_server(link.index)] if number in asked else _NO_IDS
                for number in range(tables)]
-        counts = np.zeros(messages.prefix_bytes(0, tables) // 8, np.int64)
-        counts[:tables] = [len(one) for one in ids]
-        line, part = messages.joined(ids), Part(link).expect()
-        answer = arrays.empty(sum(table.answer_bytes(len(one)) for table, one in zip(self.tables, ids)), np.uint8)
-        if not messages.is_inline(len(answer)):
-            part.expect_body(answer)
-        is_inline = messages.is_inline(len(line))
-        header = Header(Kind.PULL_ROWS, client.index, client.pushes, body=0 if is_inline else len(line))
-        part.send(messages.message(header, messages.joined([counts, line] if is_inline else [counts])))
-        if not is_inline:
-            part.send_body(line)
+        part, header = Part(link).expect(), Header(Kind.PULL_ROWS, client.index, client.pushes)
+        answer = _expected(part, sum(table.answer_bytes(len(one)) for table, one in zip(self.tables, ids)))
+        message, prefix, size = part.buffer(link.room), messages.prefix_bytes(0, tables), messages.joined_bytes(ids)
+        inline = message[HEADER_BYTES:]
+        messages.split_prefix(inline, 0, tables)[1][...] = [len(one) for one in ids]
+        if messages.is_inline(size):
+            messages.joined(ids, inline[prefix:prefix + size])
+            part.send_front(message, header._replace(inline=prefix + size))
+        else:
+            part.send_front(message, header._replace(inline=prefix, body=size))
+            part.send_body(messages.joined(ids, part.row_buffer(size)))
         return part, answer
 
     def _take(self, part: Part, answer: np.ndarray, asked: dict[int, _Wanted]) -> None:
@@ -165,8 +177,6 @@ class RowRequests:
         if header.kind != Kind.VALUES or header.inline + header.body != len(answer):
             raise PeerLost(f"{self.client.name}: {part.link.name} answered {header.kind.name} with "
                            f"{header.inline + header.body} bytes of rows, expected {len(answer)}")
-        if not part.body:
-            answer = part.reply[HEADER_BYTES:HEADER_BYTES + header.inline]
         for pending, _, _ in part.body:
             self.client.wait_within(part, pending)
         start = 0
@@ -178,7 +188,13 @@ class RowRequests:
                 start += table.answer_bytes(count)
 
 
-_NO_IDS = np.empty(0, np.int64)
+def _expected(part: Part, nbytes: int) -> np.ndarray:
+    """Where so many bytes of rows will be: within the answer, or behind it in a body that is waited for from now on."""
+    if messages.is_inline(nbytes):
+        return part.reply[HEADER_BYTES:HEADER_BYTES + nbytes]
+    answer = part.row_buffer(nbytes)
+    part.expect_body(answer)
+    return answer
 
 
 def _line(ids: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from fleet_mpi.parameter_server.stalls import StallDetector
 from fleet_mpi.ranks import policy, waiting
 from fleet_mpi.ranks.channels import Channel
 from fleet_mpi.wire import protocol
-from fleet_mpi.wire.protocol import Header, Kind
+from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -172,12 +172,16 @@ class Server:
         inbox.receive_whole(ids, lambda: self._answer_rows(inbox, counts, sizes, ids))
 
     def _answer_rows(self, inbox: Inbox, counts: list[int], sizes: list[int], ids: np.ndarray) -> None:
-        values, start, begin = messages.room_for(sum(sizes), inbox.name), 0, 0
+        answer, start, begin = inbox.row_buffer(HEADER_BYTES + sum(sizes)), 0, 0
+        values = answer[HEADER_BYTES:]
         for table, count, size in zip(self.row_tables, counts, sizes):
             table.answer(ids[begin:begin + 8 * count].view(np.int64), values[start:start + size])
             start, begin = start + size, begin + aligned(8 * count)
-        is_inline = messages.is_inline(len(values))
-        self.answer(inbox, Kind.VALUES, values if is_inline else b"", () if is_inline else (values,))
+        if not messages.is_inline(len(values)):
+            self.answer(inbox, Kind.VALUES, body=(values,))
+            return
+        Header(Kind.VALUES, self.index, inline=len(values)).pack_into(answer)
+        inbox.release([self._post(inbox.rank, Channel.REPLY, answer)])
 
     def _push(self, inbox: Inbox, header: Header) -> None:
         if self.snapshots.limits is not None and self.snapshots.holds(inbox, header):

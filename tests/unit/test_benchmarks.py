@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from benchmarks import engine, floors, gpu_step, inputs, op_times, ours, placing, sparse
+from benchmarks import engine, floors, gpu_step, inputs, op_times, ours, placing
 from benchmarks.rounds import Outcome, different_losses
 from fleet_mpi.program.engine import places
 from tests.unit.program.ops.checking import StandInPlace
@@ -66,17 +66,6 @@ def test_placing_is_timed_for_every_method(capsys):
     assert placing.main(["--variables", "20", "--repeats", "1"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == ["RoundRobin", "HashName",
                                                                                       "Balanced"]
-
-
-def test_a_growing_table_is_timed_beside_a_plain_one(capsys):
-    assert sparse.main(["--quick", "--json", "--peer", "torch"]) == 0
-    said = capsys.readouterr().out
-    told = json.loads(said.splitlines()[-1])
-    assert [(row["load"], row["ids"]) for row in told["results"]] == [
-        (load, ids) for load in sparse.LOADS for ids in ("uniform", "Zipf 1.05")]
-    assert all({"pull", "take", "merge", "push"} <= {*row["rates"]} and min(row["rates"].values()) > 0
-               for row in told["results"])
-    assert ("torch is not installed beside this Python" in said) != HAS_PEER
 
 
 def test_a_step_on_a_gpu_is_measured_and_without_one_the_reason_is_said(capsys, monkeypatch):

@@ -228,6 +228,7 @@ class RowMean:
 
     def __init__(self, height: int) -> None:
         self.height, self._merge = height, update_rules.RowMerger()
+        self._room: tuple[np.ndarray, np.ndarray] | None = None   # ids and values, as many as there were at most
 
     def __call__(self, contributions: Sequence[Rows]) -> update_rules.MergedRows:
         """Rows summed by id in worker order, divided by the number of all contributors, with the row or without."""
@@ -235,10 +236,19 @@ class RowMean:
             # Workers merge what they send.
             rows, = contributions
             return update_rules.MergedRows(rows.ids, rows.values, self.height)
-        merged = self._merge(Rows(np.concatenate([rows.ids for rows in contributions]),
-                                  np.concatenate([rows.values for rows in contributions]), self.height))
+        merged = self._merge(self._together(contributions))
         np.multiply(merged.values, 1.0 / len(contributions), out=merged.values)
         return merged
+
+    def _together(self, contributions: Sequence[Rows]) -> Rows:
+        """All rows one behind the other."""
+        count, first = sum(len(rows) for rows in contributions), contributions[0].values
+        if self._room is None or len(self._room[0]) < count:
+            self._room = np.empty(count, np.int64), np.empty((count, *first.shape[1:]), first.dtype)
+        ids, values = (one[:count] for one in self._room)
+        np.concatenate([rows.ids for rows in contributions], out=ids)
+        np.concatenate([rows.values for rows in contributions], out=values)
+        return Rows(ids, values, self.height)
 
 
 class RowGradient:

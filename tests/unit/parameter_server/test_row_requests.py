@@ -1,5 +1,7 @@
 """Where rows are, and requests for them: order, number of messages, and ids out of range (B48)."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -7,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from fleet_mpi.arrays import Rows
 from fleet_mpi.errors import FleetError, UsageError
 from fleet_mpi.parameter_server.recipes import recipe
+from fleet_mpi.parameter_server.requests import Part
 from fleet_mpi.parameter_server.row_requests import RowTraffic
 from fleet_mpi.parameter_server.tables.rows import RowTableDescription
 from fleet_mpi.placement import Variable, place
@@ -96,6 +99,36 @@ def test_a_row_gradient_of_another_type_is_refused():
     job = one_table()
     with pytest.raises(UsageError, match="table 'table' is float32, its row gradient float64"):
         job.clients[0].push_pull([Rows(np.array([1]), np.ones((1, 4)), 50)])
+
+
+def test_requests_under_way_have_buffers_of_their_own_and_later_ones_use_them_again():
+    link = one_table().clients[0].links[0]
+    first, second = Part(link), Part(link)
+    buffers = [part.row_buffer(nbytes) for part, nbytes in ((first, 1000), (second, 800), (first, 600))]
+    assert [len(one) for one in buffers] == [1000, 800, 600]
+    assert not any(np.shares_memory(one, other) for one, other in itertools.combinations(buffers, 2))
+    first.give_back()
+    later = Part(link)
+    assert not np.shares_memory(later.row_buffer(500), buffers[1])
+    assert any(np.shares_memory(later.row_buffer(900), one) for one in buffers[::2])
+    assert len(later.row_buffer(5000)) == 5000
+
+
+@pytest.mark.parametrize("piece", (1 << 20, 512))
+def test_rows_of_many_numbers_go_through_the_same_buffers(piece, monkeypatch):
+    """More, fewer and none, within messages and behind them: memory that is mistaken would show older rows."""
+    monkeypatch.setattr(protocol, "PIECE", piece)
+    job, expected = one_table({"servers": 2, "workers": 2, "min_block_size": 60}), np.zeros(50, np.float32)
+    for step, counts in enumerate(((0, 40), (3, 50), (40, 3), (17, 0), (50, 50))):
+        chosen = [np.random.default_rng([step, worker]).permutation(50)[:count] for worker, count in enumerate(counts)]
+        tickets = [client.push_pull([Rows(ids, np.full((len(ids), 4), 2.0 ** step, np.float32), 50)])
+                   for client, ids in zip(job.clients, chosen, strict=True)]
+        for client, ticket in zip(job.clients, tickets, strict=True):
+            client.collect(ticket)
+        for ids in chosen:
+            expected[ids] -= 0.1 * 2.0 ** step / 2
+        for client, ids in zip(job.clients, chosen, strict=True):
+            np.testing.assert_allclose(client.pull_rows({0: ids})[0][:, 0], expected[ids], rtol=1e-5)
 
 
 def test_only_the_first_rows_have_the_time_of_a_first_step():
