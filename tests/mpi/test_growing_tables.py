@@ -78,6 +78,7 @@ GEO = """
     with fleet_mpi.join(servers=int(sys.argv[1])) as job:
         server = job.parameter_server({"w": np.zeros(70000, "float32")}, "adam", 0.1, mode="geo", k_steps=2)
         table = job.table("users", 6, rule="adagrad", lr=0.1, init=("normal", 0, 1))
+        server.pull()   # the first use is everybody's
         for turn in range(8):
             if turn % job.workers == job.worker:   # in turns: asynchronous exchanges have an order then
                 draw = np.random.default_rng(turn)

@@ -89,7 +89,7 @@ class RowTableDescription(NamedTuple):
 
     def copies(self, rates: Mapping[str, np.ndarray], share: float) -> NoReturn:
         """None: a table with a height is copied whole."""
-        raise UsageError(f"geo trains whole copies: place {self.name} as a dense variable, not by rows")
+        raise UsageError(f"geo trains whole copies: place {self.name} as dense variables, not by rows")
 
     def route(self, servers: int) -> RowRoute:
         """Which server has which row."""

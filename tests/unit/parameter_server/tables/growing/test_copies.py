@@ -110,6 +110,7 @@ def test_a_rule_that_moves_rows_without_gradients_sends_them_too():
         take(rows, [1, 2, 3], 10.0)
         update(rows, [1], 1.0)
         exchange(rows, 10.0)
+        take(rows, [2], 10.0)
         update(rows, [2], 1.0)
         assert list(exchange(rows, 10.0)) == sent
     rows = made("momentum", mu=0.5)
