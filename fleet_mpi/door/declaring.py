@@ -121,8 +121,9 @@ class Declaring:
 
 def _refuse_height(name: str, height: Any, mode: str) -> None:
     if height is not None and not modes.MODES[mode].servers_update:
-        raise UsageError(f"table {name!r}: mode {mode!r} trains copies in each worker, whole ones of what has a height: "
-                         f"declare it among the parameters, or leave out height: then only rows in use are copied")
+        raise UsageError(f"table {name!r}: mode {mode!r} trains copies in each worker, whole ones of what has a "
+                         f"height: declare it among the parameters, or leave out height: only rows in use are copied "
+                         f"then")
 
 
 def _check(made: Declaration) -> None:

@@ -100,7 +100,8 @@ def test_in_geo_rows_have_equal_bits_for_any_number_of_servers(tmp_path):
     script, told = tmp_path / "geo.py", {}
     script.write_text(textwrap.dedent(GEO))
     for servers in (1, 3):
-        ended = run_job(servers + 2, [script, servers], env={"PYTHONPATH": str(ROOT), "FLEET_MPI_SEED": "7"}, timeout=300)
+        ended = run_job(servers + 2, [script, servers], env={"PYTHONPATH": str(ROOT), "FLEET_MPI_SEED": "7"},
+                        timeout=300)
         assert ended.code == 0, ended.story()
         told[servers] = [rank.out.split()[-1] for rank in ended.ranks if rank.out]
     assert len(told[1]) == 2 and told[1] == told[3]

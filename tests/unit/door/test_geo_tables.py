@@ -50,7 +50,9 @@ def trained(job, rule, first, dtype):
     """
     params = {"w": np.ones(3, dtype), **({} if first is None else {"users": first.copy()})}
     server = job.parameter_server(params, rule, 0.1, mode="geo", k_steps=2, **RULES[rule])
-    table = None if first is not None else job.table("users", DIM, None, rule, 0.1, init=INIT, dtype=dtype, **RULES[rule])
+    table = None
+    if first is None:
+        table = job.table("users", DIM, None, rule, 0.1, init=INIT, dtype=dtype, **RULES[rule])
     server.pull()
     if table is not None:
         table.pull(np.arange(HEIGHT))   # copies begin with the servers' first values, as whole ones do

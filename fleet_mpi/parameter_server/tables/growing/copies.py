@@ -69,8 +69,8 @@ class RowCopies:
         try:
             slots = self.store.add(ids)
         except EnvironmentProblem as error:
-            raise EnvironmentProblem(f"table {self.name!r}: a worker that trains by itself (geo) keeps every row that it "
-                                     f"has updated: {error} Or train in a mode where servers keep them.") from None
+            raise EnvironmentProblem(f"table {self.name!r}: a worker that trains by itself (geo) keeps every row that "
+                                     f"it has updated: {error} Or train in a mode where servers keep them.") from None
         marks, own, old = self.marks[slots], self.store.values(), self.store.state(OLD)
         is_known = (marks > REPLACED)[:, None]
         own[slots] = np.where(is_known, own[slots] + (values - old[slots]), values)
