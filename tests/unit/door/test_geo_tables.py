@@ -177,7 +177,7 @@ def test_a_learning_rate_may_follow_the_steps():
 def test_a_row_that_is_not_admitted_is_used_until_the_exchange_and_not_stored():
     def work(job):
         geo(job, 2)
-        table = table_of(job, admit=("seen", 2), evict=("older_than", 2))
+        table = table_of(job, admit=("seen", 2), evict=("older_than", 2), evict_every=1)
         push(job, table, 1)
         assert table.pull([1]).item() == 14.0
         push(job, table, 1)
@@ -196,7 +196,7 @@ def test_rows_beyond_the_servers_budget_are_refused():
         table = table_of(job, budget_bytes=4096)
         for begin in range(0, 10 ** 4, 100):
             push(job, table, *range(begin, begin + 100))
-    with pytest.raises(EnvironmentProblem, match="table 'users': server 0 stores .* budget_bytes=4,096"):
+    with pytest.raises(EnvironmentProblem, match="table 'users': server 0 stores .*budget_bytes=4,096"):
         run(work, 1, 1)
 
 
