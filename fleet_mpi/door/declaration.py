@@ -119,16 +119,16 @@ class Declaration(NamedTuple):
         """The tables of so many servers."""
         method, slice_up = SPLITS[self.split]
         variables = [_variable(one) for one in (*self.parameters, *self.tables) if not one.grows]
-        placed = place(variables, servers, method, slice_up)
+        placed, keeps = place(variables, servers, method, slice_up), self.servers_update
         by_rows = tuple(
             tables.described("growing", one.name, one.shape[1], one.dtype, one.recipe, one.init,
-                             first_values.key_of(self.seed, one.name), one.keeping) if one.grows else
+                             first_values.key_of(self.seed, one.name), one.keeping, not keeps) if one.grows else
             tables.described("rows", *one[:3], placed.of_variable(one.name), one.recipe) for one in self.tables)
-        keeps = self.servers_update
         recipe = {one.name: one.recipe if keeps else Recipe("sgd", rate=one.recipe.rate) for one in self.parameters}
         rates = self.rates
-        return Description(placed.only({one.name for one in self.parameters}), recipe, tuple(rates) if keeps else (),
-                           by_rows, {name: dtype for name, dtype in rates.items() if dtype != "float32"}, keeps)
+        sent = tuple(rates) if keeps else tuple(dict.fromkeys(one.recipe.rate for one in self.tables))
+        return Description(placed.only({one.name for one in self.parameters}), recipe, sent, by_rows,
+                           {name: dtype for name, dtype in rates.items() if dtype != "float32"}, keeps)
 
     def prepare(self) -> Prepare:
         """What gives a server the rows that it draws itself; everything else begins with zeros, or is drawn as it

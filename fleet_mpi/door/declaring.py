@@ -87,8 +87,8 @@ class Declaring:
         if mode != "sync" and self.job.workers > 1 and not self.job.servers:
             raise UsageError(f"{WHAT}: mode {mode!r} needs servers, and this job has none: all its ranks are equal "
                              f"workers, which train in step (mode='sync'); join with servers=1 or more")
-        if self.tables and not modes.MODES[mode].servers_update:
-            raise UsageError(f"{WHAT}: mode {mode!r} trains whole copies in each worker: it has no tables by rows")
+        for name, table in self.tables.items():
+            _refuse_height(name, table.height, mode)
 
     # ------------------------------------------------------------------ tables
 
@@ -98,9 +98,7 @@ class Declaring:
         what = f"table {name!r}"
         if not isinstance(name, str):
             raise UsageError(f"table: name: expected a text, got {name!r}")
-        if not modes.MODES[self.declared.mode].servers_update:
-            raise UsageError(f"{what}: mode {self.declared.mode!r} trains whole copies in each worker: it has no "
-                             f"tables by rows; declare it among the parameters")
+        _refuse_height(name, height, self.declared.mode)
         height = ANY_HEIGHT if height is None else whole(f"{what}: height", height, 1)
         shape = height, whole(f"{what}: dim", dim, 1)
         dtype, rate = _float_type(dtype, what), LearningRate(lr, what)
@@ -119,6 +117,13 @@ class Declaring:
         self.tables[name] = table = Table(self.job, name, shape[1], height, dtype, rate, words)
         table.init = rows
         return table
+
+
+def _refuse_height(name: str, height: Any, mode: str) -> None:
+    if height is not None and not modes.MODES[mode].servers_update:
+        raise UsageError(f"table {name!r}: mode {mode!r} trains copies in each worker, whole ones of what has a "
+                         f"height: declare it among the parameters, or leave out height: only rows in use are copied "
+                         f"then")
 
 
 def _check(made: Declaration) -> None:

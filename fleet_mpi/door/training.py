@@ -86,10 +86,10 @@ class Training:
         connection = self.connection
         for number, table in enumerate(self.tables):
             connection.rows[number] = table._take()
+        if not self.rates.are_settled:
+            self.rates.write(connection.client.rates, connection.client.description.rates, self.steps)
         if self.local is not None:
             self.local.update(self.steps)
-        elif not self.rates.are_settled:
-            self.rates.write(connection.client.rates, connection.client.description.rates, self.steps)
         if self.averaging is not None:
             self.averaging.average()
         connection.exchange()

@@ -3,6 +3,7 @@
     base                what a mode is, and what others may ask of it
     options             how options are checked
     merging             gradients of several batches in one push
+    own_rows            rows that a worker keeps copies of, where workers train by themselves
     sync, half_async, asynchronous, bounded_staleness, delay_compensated, geo   the modes
 
 A new mode is one file and its line here.

@@ -6,8 +6,9 @@ worker knows of the servers' parameters::
     delta = (w - old) / N;   old += delta;   the servers add delta to theirs and answer with p
     w += p - old;   old = p
 
-Nobody waits for another worker. The steps that are left at the end are exchanged too. Everything is dense here: a
-table that travels by rows in other modes is a whole variable in each worker.
+Nobody waits for another worker. The steps that are left at the end are exchanged too. A table with a height is a whole
+variable in each worker. Of one that grows a worker has the rows that it uses (``own_rows``), and the rows that it has
+updated since the last exchange are exchanged by the same formulas; only they travel.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fleet_mpi.errors import UsageError
 from fleet_mpi.modes import options
 from fleet_mpi.modes.asynchronous import AsyncServer
 from fleet_mpi.modes.base import Mode
+from fleet_mpi.modes.own_rows import OwnRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,14 +37,13 @@ class GeoWorker:
     options: ClassVar[tuple[str, ...]] = ("k_steps",)
 
     def __init__(self, client: Client, workers: int = 1, k_steps: int = 100) -> None:
-        if client.description.row_tables:
-            names = ", ".join(table.name for table in client.description.row_tables)
-            raise UsageError(f"geo trains whole copies: place {names} as dense variables, not by rows")
         self.client = client
-        # The servers add, and compile nothing; the first exchange may be long after the first step.
-        client.first_step_s = 0.0
+        if not client.description.row_tables:
+            # The servers add, and compile nothing; the first exchange may be long after the first step.
+            client.first_step_s = 0.0
         self.k_steps = options.whole("k_steps", k_steps, 1)
         self.share = 1.0 / options.whole("workers", workers, 1)
+        self.rows = OwnRows(client, self.share)
         self.steps = 0
         # Of zeros: what lies between two variables is computed with too, and comes from no server.
         self.old, self.pulled = client.layout.new_array(), client.layout.new_array()
@@ -53,13 +53,16 @@ class GeoWorker:
         """The copy was replaced by the servers' parameters."""
         self.old[...] = self.client.params
         self.knows_servers = True
+        self.rows.restart()
 
     def after_backward(self, rows: Sequence[Rows | None] = ()) -> None:
-        """Count a step; exchange at every ``k_steps``-th."""
+        """Count a step, whose row gradients update the worker's rows; exchange at every ``k_steps``-th."""
         if not self.knows_servers:
             # The copy began elsewhere: as the servers did, if the job has one seed.
             self.client.collect(self.client.pull(into=self.old))
             self.knows_servers = True
+        if self.rows.tables:
+            self.rows.update(rows)
         self.steps += 1
         if self.steps >= self.k_steps:
             self._exchange()
@@ -75,19 +78,21 @@ class GeoWorker:
             np.subtract(w, old, out=change)
             np.multiply(change, self.share, out=change)
             np.add(old, change, out=old)
-        self.client.collect(self.client.push_pull(count=self.steps, into=self.pulled))
+        self.client.collect(self.client.push_pull(self.rows.moved(), self.steps, into=self.pulled))
         self.steps = 0
         for w, old, new, change in _lines(ranges, self.client.params, self.old, self.pulled, delta):
             np.subtract(new, old, out=change)
             np.add(w, change, out=w)
         self.old, self.pulled = self.pulled, self.old
+        self.rows.settle()
 
 
 class GeoServer(AsyncServer):
     """The server half: adds. The servers have no optimizer, whatever the recipes say."""
 
     def update(self, push: Push) -> None:
-        """Add what a worker's copy moved by."""
+        """Add what a worker's copies moved by."""
+        self.server.update_row_tables([push])   # which refuses before anything has changed
         for ranges in self.server.image.ranges:
             for param, delta in _lines(ranges, self.server.dense.params, push.image):
                 np.add(param, delta, out=param)

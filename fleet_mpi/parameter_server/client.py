@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fleet_mpi.arrays import Rows
     from fleet_mpi.parameter_server.agreement import Fingerprint
     from fleet_mpi.parameter_server.description import Description
-    from fleet_mpi.parameter_server.requests import AnyPart
+    from fleet_mpi.parameter_server.requests import AnyPart, SourceOfRows
     from fleet_mpi.wire.transport import Pending, Transport
 
 
@@ -54,6 +54,7 @@ class Client:
         self.links = [Link(self, rank, i, ServerImage(self.layout, description.placement.of_server(i)), room)
                       for i, rank in enumerate(servers)]
         self.rows, self.control = RowRequests(self), ControlRequests(self)
+        self.source_of_rows: SourceOfRows = self.rows   # a worker that trains by itself has rows of its own (geo)
         self.interruption: BaseException | None = None  # the exception that goes on when the request under way is over
         self.is_small = preallocated.serves(len(description.row_tables), [link.image for link in self.links])
         self.has_left = False
@@ -109,7 +110,7 @@ class Client:
         One request per server that has any of them. ``into`` may give {table number: [arrays]} to fill. An id that is
         no row of its table is refused before anything is sent.
         """
-        return self.rows.pull(wanted, into)
+        return self.source_of_rows.pull(wanted, into)
 
     def _push(self, kind: Kind, rows: Sequence[Rows | None], count: int, grads: np.ndarray | None,
               into: np.ndarray | None = None) -> Ticket:

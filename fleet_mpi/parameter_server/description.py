@@ -73,12 +73,11 @@ class Inventory:
 
     def by_program_name(self, counters: Iterable[str] = ()) -> dict[str, StateKey]:
         """{variable of the program: its key}. A rate is the servers' where they compute it, else the workers'."""
-        if not self.description.keeps_states:
-            return {variable: param(variable) for variable in self._variables}
-        found = {name: StateKey("counter", name) for name in counters}
+        keeps = self.description.keeps_states
+        found = {name: StateKey("counter", name) for name in (counters if keeps else ())}
         for variable in self._variables:
             recipe = self.recipe(variable)
-            if recipe.rate not in self.description.rates:
+            if keeps and recipe.rate not in self.description.rates:
                 found[recipe.rate] = rate(recipe.rate)
             found |= {name: StateKey("state", variable, state) for state, name in recipe.states}
             found[variable] = param(variable)

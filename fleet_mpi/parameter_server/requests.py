@@ -7,7 +7,7 @@ business: nothing here waits.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from fleet_mpi.wire import protocol
 from fleet_mpi.wire.protocol import HEADER_BYTES, Header, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fleet_mpi.parameter_server.client import Client
     from fleet_mpi.parameter_server.flat import Piece, ServerImage
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 NOTHING = np.empty(0, np.uint8)
 
 AnyPart: TypeAlias = "Part | Request"   # what a client waits for
+
+
+class SourceOfRows(Protocol):
+    """Where a worker's rows come from: the servers, or copies of its own."""
+
+    def pull(self, wanted: Mapping[int, np.ndarray],
+             into: Mapping[int, Sequence[np.ndarray]] | None = None) -> dict[int, Any]:
+        """{table number: rows in the order of its ids}; ``into`` may give {table number: [arrays to fill]}."""
 
 
 class Ticket(NamedTuple):

@@ -41,11 +41,12 @@ def describe(distribution: Distribution) -> Description:
     by_rows = tuple(tables.described("rows", one.name, one.shape, one.dtype, rows.of_variable(one.name),
                                      distribution.recipes[one.name]) for one in rows.variables)
     growing = tuple(tables.described("growing", one.name, one.width, one.dtype, distribution.recipes[one.name],
-                                     one.init, one.key, one.keeping) for one in distribution.growing.values())
+                                     one.init, one.key, one.keeping, not distribution.keeps_states)
+                    for one in distribution.growing.values())
     recipes = distribution.recipes
     if not distribution.keeps_states:
         recipes = {name: Recipe("sgd", rate=one.rate) for name, one in recipes.items()}  # a rule without states
-    return Description(distribution.placement, recipes, distribution.fed_rates, (*by_rows, *growing),
+    return Description(distribution.placement, recipes, distribution.sent_rates, (*by_rows, *growing),
                        distribution.rate_dtypes, distribution.keeps_states)
 
 
@@ -112,7 +113,7 @@ class WorkerSession:
                 self.scope.var(name).put(home)
         for name, home in self.grads.items():
             self.scope.var(name).put(home)
-        for name in self.distribution.fed_rates if self.xp is np else ():
+        for name in self.distribution.sent_rates if self.xp is np else ():
             rate = self.scope.array(name)
             if rate is not None and not is_host(rate):
                 self.scope.var(name).put(to_host(rate))
@@ -209,8 +210,9 @@ class _Exchange:
     def _look(self):
         session = self.session
         self.connection.require_open()
-        self.rates = [session.scope.array(name) for name in session.distribution.fed_rates]
-        for name, array in zip(session.distribution.fed_rates, self.rates):
+        names = session.distribution.sent_rates
+        self.rates = [session.scope.array(name) for name in names]
+        for name, array in zip(names, self.rates):
             if array is None:
                 raise UsageError(f"the learning rate {name!r} has no value: run the startup program first")
         self.run = self._run_on_host if session.device is None else self._run_on_device

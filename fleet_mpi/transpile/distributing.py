@@ -37,7 +37,7 @@ def distribute(program: Program, startup: Program, config: DistributeTranspilerC
                                    "nothing to keep, and nothing is trained")
     fed, dtypes, rate_program = updates.rates()
     growing = growing_tables(origin, updates.recipes)
-    recipes = {**updates.recipes, **growing_recipes(growing, updates.recipes, startup, mode)}
+    recipes = {**updates.recipes, **growing_recipes(growing, updates.recipes, startup)}
     placed = [name for name in recipes if name not in growing]
     by_rows = [name for name in placed if updates.is_by_rows(name) and mode.servers_update]
     found = placing.place([_placed(updates, name) for name in placed], len(endpoints),
@@ -55,13 +55,12 @@ def rewrite(program: Program, startup: Program, distribution: Distribution, conn
     With ``connects_at_start`` the startup program ends with the servers' values (1.x); without, the worker's own
     values count until it is connected (2.x).
     """
-    if not distribution.mode.servers_update:
-        rewrite_main_for_geo(program, distribution)
-        rewrite_startup(startup, distribution, keep_states=True, connects=connects_at_start)
-        return
     own = Updates(program)
-    own.rates()
-    rewrite_main(program, distribution, own.moved)
+    if distribution.keeps_states:
+        own.rates()
+        rewrite_main(program, distribution, own.moved)
+    else:
+        rewrite_main_for_geo(program, distribution, {op for name in distribution.growing for op in own.ops_of(name)})
     if distribution.tables:
         replace_lookups(program, distribution.tables)
     rewrite_startup(startup, distribution, connects=connects_at_start)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fleet_mpi import __version__
 from fleet_mpi.modes.base import Mode
 from fleet_mpi.parameter_server import agreement
+from fleet_mpi.parameter_server.tables.base import KEYS, SCORES, UPDATES
 from fleet_mpi.program.graph.runners import Runner
 from fleet_mpi.transpile.mode_choice import COMMUNICATOR
 from fleet_mpi.transpile.ops import backward_digest
@@ -74,9 +75,21 @@ class Distribution:
         """Whether servers have the optimizers; in geo training the workers do, and servers only add."""
         return self.mode.servers_update
 
+    @property
+    def sent_rates(self) -> tuple[str, ...]:
+        """The learning rates that a worker hands over at each step; in geo training those of its own rows."""
+        of_rows = sorted({self.recipes[name].rate for name in self.growing})
+        return self.fed_rates if self.keeps_states else tuple(of_rows)
+
+    @property
+    def handed_over(self) -> list[str]:
+        """The variables whose updates are not the worker's program's: all, in geo training those that grow."""
+        return list(self.recipes if self.keeps_states else self.growing)
+
     def states_of(self, variable: str) -> Sequence[tuple[str, str]]:
         """(the rule's state, the program's variable) pairs, by name, that servers keep with a variable."""
-        return self.recipes[variable].states if self.keeps_states else ()
+        states = self.recipes[variable].states
+        return states if self.keeps_states else [pair for pair in states if pair[0] in (KEYS, SCORES, UPDATES)]
 
     def counters(self) -> list[str]:
         """What schedules keep from step to step: variables that the rate program reads and writes."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels.reference import random
 from fleet_mpi.parameter_server.recipes import Recipe
 from fleet_mpi.parameter_server.tables.growing.admission import MOST_COUNTED
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from fleet_mpi.modes.base import Mode
     from fleet_mpi.program.graph.operator import Operator
     from fleet_mpi.program.graph.program import Program
 
@@ -60,12 +59,9 @@ def growing_tables(program: Program, updated: Iterable[str]) -> dict[str, TableF
     return found
 
 
-def growing_recipes(tables: Mapping[str, TableForAnyId], recipes: Mapping[str, Recipe], startup: Program,
-                    mode: Mode) -> dict[str, Recipe]:
+def growing_recipes(tables: Mapping[str, TableForAnyId], recipes: Mapping[str, Recipe],
+                    startup: Program) -> dict[str, Recipe]:
     """The recipes of these tables, complete; refused is what rows that are not stored would have to take part in."""
-    if tables and not mode.servers_update:
-        raise NotBuilt(f"mode {mode.name!r} trains whole copies in each worker, which a table that grows has none of: "
-                       f"table {next(iter(tables))!r} needs sync, asynchronous or half-asynchronous training")
     return {name: _recipe(name, recipes[name], startup, table.keeping) for name, table in tables.items()}
 
 

@@ -32,41 +32,45 @@ def rewrite_main(program: Program, distribution: Distribution, moved: Iterable[O
     kept_after = [op for op in block.ops[at_update:] if op not in moved]
     block.ops = [*_with_sends(block, kept_before, distribution), *_exchange(block, distribution),
                  *_rates(block, distribution), *kept_after]
-    _drop_unused_variables(block, moved, distribution.fed_rates)
-    for rate in distribution.fed_rates:
-        # So that the scope has it when it is sent, also where ops of the worker compute it.
-        block._var_recursive(rate).persistable = True
-    _belongs_to(program, distribution)
+    _belongs_to(program, distribution, moved)
 
 
-def rewrite_main_for_geo(program: Program, distribution: Distribution) -> None:
-    """Let a program that updates its own parameters exchange what they moved, after each step."""
+def rewrite_main_for_geo(program: Program, distribution: Distribution, moved: Iterable[Operator]) -> None:
+    """Let a program that updates its own parameters exchange what they moved, after each step.
+
+    ``moved`` are the updates of tables that grow: the worker's own rows are not in its scope.
+    """
     block = program.global_block()
+    ops = _with_sends(block, [op for op in block.ops if op not in moved], distribution)
     sends = [communicating(block, "send", {"X": [name]}, {}, _where(distribution, shards))
              for name, shards in _by_variable(distribution)]
-    block.ops = block.ops + sends + _receives(block, distribution)
-    _belongs_to(program, distribution)
+    block.ops = ops + sends + _receives(block, distribution)
+    _belongs_to(program, distribution, moved)
 
 
-def _belongs_to(program, distribution):
+def _belongs_to(program, distribution, moved):
+    block = program.global_block()
+    _drop_unused_variables(block, moved, distribution.sent_rates)
+    for rate in distribution.sent_rates:
+        # So that the scope has it when it is sent, also where ops of the worker compute it.
+        block._var_recursive(rate).persistable = True
     belongs_to(program, distribution, connect=distribution.connect, disconnect=distribution.disconnect)
     distribution.program = program
     program.touch()
 
 
-def rewrite_startup(startup: Program, distribution: Distribution, keep_states: bool = False,
-                    connects: bool = True) -> None:
-    """Let a startup program fetch the parameters from the servers; optimizer states are initialised there.
+def rewrite_startup(startup: Program, distribution: Distribution, connects: bool = True) -> None:
+    """Let a startup program fetch the parameters from the servers; the states of what they update begin there.
 
     Without ``connects`` it does so only if the worker is connected by then.
     """
     block = startup.global_block()
-    if not keep_states:
-        # Which ids a table that grows has is for programs beside this one to ask, though none of it is here.
-        states = {name for recipe in distribution.recipes.values() for state, name in recipe.states if state != KEYS}
-        block.ops = [op for op in block.ops if not states.intersection(op.output_arg_names)]
-        for name in states:
-            block.vars.pop(name, None)
+    # Which ids a table that grows has is for programs beside this one to ask, though none of it is here.
+    states = {name for variable in distribution.handed_over
+              for state, name in distribution.recipes[variable].states if state != KEYS}
+    block.ops = [op for op in block.ops if not states.intersection(op.output_arg_names)]
+    for name in states:
+        block.vars.pop(name, None)
     tables = set(distribution.tables)
     for op in block.ops:
         if tables.intersection(op.output_arg_names):
@@ -79,7 +83,8 @@ def rewrite_startup(startup: Program, distribution: Distribution, keep_states: b
 
 def _with_sends(block, ops, distribution):
     """The ops, each that makes a gradient followed by the ``send`` of it."""
-    by_gradient = {distribution.gradients[name]: (name, shards) for name, shards in _by_variable(distribution, True)}
+    by_gradient = {distribution.gradients[name]: (name, shards) for name, shards in _by_variable(distribution, True)
+                   if name in distribution.handed_over}
     last = {name: index for index, op in enumerate(ops) for name in op.output_arg_names}
     found = []
     for index, op in enumerate(ops):

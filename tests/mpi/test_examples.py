@@ -116,10 +116,11 @@ def test_examples_with_tables_for_any_id_train_in_the_modes_that_have_them(tmp_p
     words = ["word2vec", "--negatives", "4", "--batches", "60", "--passes", "1", "--learning-rate", "0.01"]
     first = ["wide_and_deep", "--variant", "first", "--samples", "80"]
     ended = run_all(tmp_path, [[*example, "--mode", mode, "--api", api] for example, mode, api in (
-        (clicks, "sync", "fleet2"), (clicks, "async", "fleet2"), (words, "sync", "fleet"),
+        (clicks, "sync", "fleet2"), (clicks, "async", "fleet2"), ([*clicks, "--k-steps", "8"], "geo", "transpiler"),
+        (words, "sync", "fleet"),
         (words, "half_async", "transpiler"), (first, "async", "fleet"), (first, "sync", "transpiler"))])
     tested = re.findall(r"^worker 0: test: auc (\S+) ", ended.out, re.M)
-    assert len(tested) == 2 and min(map(float, tested)) > 0.6, ended.story()
+    assert len(tested) == 3 and min(map(float, tested)) > 0.6, ended.story()
 
 
 @pytest.mark.parametrize("example", ("fit_a_line", "wide_and_deep"))

@@ -70,6 +70,43 @@ def test_it_is_the_twin_of_a_table_with_height(tmp_path):
     assert ends_with(tmp_path, 2, 900, 1) == [ends_with(tmp_path, 2, 0, 1)[0], "900"]
 
 
+GEO = """
+    import hashlib, sys
+    import numpy as np
+    import fleet_mpi
+
+    with fleet_mpi.join(servers=int(sys.argv[1])) as job:
+        server = job.parameter_server({"w": np.zeros(70000, "float32")}, "adam", 0.1, mode="geo", k_steps=2)
+        table = job.table("users", 6, rule="adagrad", lr=0.1, init=("normal", 0, 1))
+        server.pull()   # the first use is everybody's
+        for turn in range(8):
+            if turn % job.workers == job.worker:   # in turns: asynchronous exchanges have an order then
+                draw = np.random.default_rng(turn)
+                for _ in range(3):
+                    ids = draw.integers(-900, 900, 2000) * 10 ** 15
+                    table.push(ids, table.pull(ids) + draw.normal(size=(2000, 6)).astype("float32"))
+                    server.push_pull({"w": np.ones(70000, "float32")})
+            job.barrier()
+        print(table.count, flush=True)   # which sends what is left
+        job.barrier()
+        ids = np.arange(-900, 900) * 10 ** 15
+        found = server.fetch(["users", "users@KEYS"])
+        assert len(found["users@KEYS"]) == table.count
+        print(hashlib.sha256(found["users"].tobytes() + table.pull(ids).tobytes()).hexdigest())
+    """
+
+
+def test_in_geo_rows_have_equal_bits_for_any_number_of_servers(tmp_path):
+    script, told = tmp_path / "geo.py", {}
+    script.write_text(textwrap.dedent(GEO))
+    for servers in (1, 3):
+        ended = run_job(servers + 2, [script, servers], env={"PYTHONPATH": str(ROOT), "FLEET_MPI_SEED": "7"},
+                        timeout=300)
+        assert ended.code == 0, ended.story()
+        told[servers] = [rank.out.split()[-1] for rank in ended.ranks if rank.out]
+    assert len(told[1]) == 2 and told[1] == told[3]
+
+
 def _content(folder):
     """{name: bytes} of the files of a save."""
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file() and not one.name.startswith(".")}

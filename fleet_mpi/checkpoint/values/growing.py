@@ -2,7 +2,8 @@
 
 In the files a table looks as in one process (``program.ops.sparse_table``): ids, values and states end with a spare
 row, and an index finds the ids. Rows are in order of their ids: any number of servers writes the same files. What
-servers know besides (scores, the number of updates) lies in files of its own, which need not be there.
+servers know besides (scores, the number of updates) lies in files of its own, which need not be there. Where workers
+train by themselves (geo), states are theirs: in files they begin, and are passed over in a load.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fleet_mpi.arrays import ANY_HEIGHT
 from fleet_mpi.checkpoint.folders.saved_files import SavedFiles, read_settled
 from fleet_mpi.checkpoint.formats.base import Value
 from fleet_mpi.checkpoint.formats.tensor_files import TensorFiles
 from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.kernels.reference import slots
 from fleet_mpi.parameter_server.description import StateKey
-from fleet_mpi.parameter_server.tables.base import KEYS, SCORES, UPDATES
+from fleet_mpi.parameter_server.tables.base import KEYS, SCORES, UPDATES, looks_of
 from fleet_mpi.parameter_server.tables.growing.rules import growing_rule
 from fleet_mpi.program.ops.sparse_table import INDEX
 
@@ -31,33 +33,44 @@ if TYPE_CHECKING:
 
 
 def by_program_name(inventory: Inventory, counters: Iterable[str] = ()) -> dict[str, StateKey]:
-    """``Inventory.by_program_name``, and the index of each table that grows: it follows from the table's ids."""
+    """``Inventory.by_program_name``, and what follows from the ids of tables that grow: their indices, and states that
+    servers do not have.
+    """
     found = inventory.by_program_name(counters)
-    return {**found, **{key.variable + INDEX: StateKey("state", key.variable, KEYS) for key in found.values()
-                        if key.kind == "param" and inventory.grows(key)}}
+    return {**found, **{name: StateKey("state", table.name, KEYS) for table in growing_columns(inventory).values()
+                        for name in (table.name + INDEX, *table.begun)}}
 
 
 class GrowingColumns:
-    """The columns of one table in files; ``states`` are {variable of the program: the rule's state}."""
+    """The columns of one table in files; ``states`` are {variable of the program: the rule's state}.
+
+    ``begun`` are {variable: the value it begins with, how it looks} of states that are the workers'.
+    """
 
     def __init__(self, inventory: Inventory, table: str) -> None:
-        recipe = inventory.recipe(table)
+        described = next(one for one in inventory.description.row_tables if one.name == table)
+        recipe, kept = described.recipe, dict(inventory.recipe(table).states)
         rule = growing_rule(recipe.rule)
         initial = rule.initial(rule.complete(dict(recipe.hypers)))
+        looks = looks_of(rule.states, (ANY_HEIGHT, described.width), described.dtype)
+        states = {name: state for state, name in recipe.states if state in initial}
         self.name = table
-        self.states = {name: state for state, name in recipe.states if state in initial}
+        self.begun = {name: (initial[state], looks[state]) for name, state in states.items() if state not in kept}
+        self.states = {name: state for name, state in states.items() if state in kept}
         self.spare = {table: 0.0, table + KEYS: slots.FREE,
-                      **{name: initial[state] for name, state in self.states.items()
-                         if inventory.state(table, state).is_spread}}
+                      **{name: initial[state] for name, state in self.states.items() if looks[state].is_spread}}
         self.beside = {name: state for state, name in recipe.states if state in (SCORES, UPDATES)}
-        self.names = {table, table + KEYS, table + INDEX, *self.states}
+        self.names = {table, table + KEYS, table + INDEX, *states}
 
     # ------------------------------------------------------------------ to files
 
     def to_file(self, name: str, array: np.ndarray) -> np.ndarray:
-        """A column as it is in files; the index is made from the ids."""
+        """A column as it is in files; the index, and states that begin, are made from the ids."""
         if name == self.name + INDEX:
             return _index_of(array)
+        if name in self.begun:
+            first, look = self.begun[name]
+            return np.full((len(array) + 1, *look.shape[1:]) if look.is_spread else look.shape, first, look.dtype)
         if name not in self.spare:
             return array
         return np.concatenate([array, np.full((1, *array.shape[1:]), self.spare[name], array.dtype)])
@@ -81,8 +94,8 @@ class GrowingColumns:
         return found
 
     def from_file(self, name: str, array: np.ndarray, rows: int) -> np.ndarray | None:
-        """A column as servers take it, of so many rows; None for the index."""
-        if name == self.name + INDEX:
+        """A column as servers take it, of so many rows; None for the index, and for states that are not theirs."""
+        if name == self.name + INDEX or name in self.begun:
             return None
         return array[:rows] if name in self.spare else array
 

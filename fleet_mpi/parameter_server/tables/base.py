@@ -1,10 +1,11 @@
 """The seam of tables: what servers, workers, modes and saves know of anything that is kept.
 
-A table comes in three parts, and a kind of table is one file with all of them:
+A table comes in parts, and a kind of table is one file, or folder, with all of them:
 
     Described   plain data that all ranks of a job agree on; makes the other two
     Table       what one server keeps of it
     Route       a worker's knowledge of which server has which row, for tables that are asked for rows by id
+    Copies      a worker's own rows, where workers train by themselves
 
 What a push holds for a table, and what a request for rows and its answer hold, are lines of bytes whose length follows
 from a *count* of rows that is sent before them; a table that travels whole has no use for the count. No table knows
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from fleet_mpi.parameter_server.recipes import Recipe, Step
     from fleet_mpi.placement.shard import Shard
-    from fleet_mpi.update_rules import State
+    from fleet_mpi.update_rules import MergedRows, State
 
     class Variable(Protocol):
         """What is known of a variable."""
@@ -96,8 +97,17 @@ class DescribedByRows(Described, Protocol):
     def width(self) -> int:
         """How many elements a row has."""
 
+    @property
+    def recipe(self) -> Recipe:
+        """How rows are updated, by the servers or on workers' own copies."""
+
     def table(self, server: int, rates: Mapping[str, np.ndarray]) -> TableByRows:
         """What a server keeps."""
+
+    def copies(self, rates: Mapping[str, np.ndarray], share: float) -> Copies:
+        """A worker's own copies of rows, which its rule updates; ``rates`` is {name: [1] array}, ``share`` the part of
+        what copies moved by that goes to the servers. UsageError where a table has none.
+        """
 
     def route(self, servers: int) -> Route:
         """The way to its rows in a job of so many servers."""
@@ -111,6 +121,41 @@ class Route(Protocol):
 
     def split(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """(local ids ordered by server, the positions they were at, or None for as they were; how many per server)."""
+
+
+class Copies(Protocol):
+    """A worker's own copies of the rows that it uses, where workers train by themselves."""
+
+    width: int
+    dtype: np.dtype
+
+    def missing(self, ids: np.ndarray) -> np.ndarray:
+        """Those of some ids, each once, whose rows ``take`` must have before they are used."""
+
+    def take(self, ids: np.ndarray, values: np.ndarray) -> None:
+        """Rows as the servers have them, each once."""
+
+    def make_room(self) -> None:
+        """Forget what is not needed, where memory is."""
+
+    def read(self, ids: np.ndarray, out: np.ndarray) -> None:
+        """Fill ``out`` with copies of rows, none of them missing; ids may repeat."""
+
+    def update(self, rows: MergedRows) -> None:
+        """Run the worker's rule on copies, none of them missing."""
+
+    def moved(self) -> MergedRows:
+        """What goes to the servers of what copies moved by since the last exchange."""
+
+    @property
+    def moving(self) -> np.ndarray:
+        """The ids of what ``moved`` gave: rows that ``settle`` wants."""
+
+    def settle(self, values: np.ndarray) -> None:
+        """End an exchange with the rows that servers have now."""
+
+    def restart(self) -> None:
+        """The servers' values replace what copies moved by."""
 
 
 class Gradient(Protocol):

@@ -8,7 +8,7 @@ divided by the number of all that contributed, as dense ones are, and updated by
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -86,6 +86,10 @@ class RowTableDescription(NamedTuple):
     def table(self, server: int, rates: Mapping[str, np.ndarray]) -> RowTable:
         """What a server keeps; ``rates`` is {name: [1] array}."""
         return RowTable(self, server, rates)
+
+    def copies(self, rates: Mapping[str, np.ndarray], share: float) -> NoReturn:
+        """None: a table with a height is copied whole."""
+        raise UsageError(f"geo trains whole copies: place {self.name} as dense variables, not by rows")
 
     def route(self, servers: int) -> RowRoute:
         """Which server has which row."""

@@ -127,7 +127,6 @@ def test_no_update_is_lost_or_doubled_in_any_mode(mode, servers):
     (lambda job: job.table("t", 4).pull([0.5]), "ids are whole numbers, got float64"),
     (lambda job: [job.table("t", 4), job.table("t", 4)], "'t'"),
     (lambda job: [job.table("t", 4), job.parameter_server({"t@KEYS": np.zeros(2)})], "both be called 't@KEYS'"),
-    (lambda job: [job.parameter_server({"w": np.zeros(2)}, mode="geo"), job.table("t", 4)], "mode 'geo' trains whole"),
 ))
 def test_what_cannot_be_is_a_sentence(say, sentence):
     with pytest.raises(UsageError, match=sentence):

@@ -62,14 +62,6 @@ def test_modes_besides_sync_need_servers():
         run(lambda job: job.parameter_server({"w": np.zeros(3)}, mode="async"), 2, 0)
 
 
-def test_geo_has_no_tables_by_rows():
-    def work(job):
-        job.parameter_server({"w": np.zeros(3)}, mode="geo")
-        job.table("users", 2, 10)
-    with pytest.raises(UsageError, match="table 'users': mode 'geo' trains whole copies in each worker"):
-        run(work, 1, 1)
-
-
 def test_a_keyword_of_both_is_the_rules_and_mode_options_are_the_modes():
     def work(job):
         job.parameter_server({"w": np.zeros(3)}, "adagrad", mode="delay_compensated", epsilon=0.25,

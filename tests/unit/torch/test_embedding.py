@@ -33,6 +33,20 @@ def test_a_step_of_the_job_ends_a_step_without_an_optimizer():
     assert found == [[0, 0], [-1, -1], [-2, -2], [-1, -1], [0, 0]]
 
 
+def test_in_geo_rows_are_the_workers_own_between_exchanges():
+    def work(job):
+        job.parameter_server({"w": np.zeros(1, "float32")}, mode="geo", k_steps=2)
+        rows = fleet.Embedding("a", 2, rule="sgd", lr=1.0, init=0.0, job=job)
+        far, seen = torch.tensor([-2 ** 63, 10 ** 10, 10 ** 10]), []
+        for _ in range(3):
+            rows(far).sum().backward()
+            job.step()
+            seen.append(rows(far[:2]).detach().numpy()[:, 0].tolist())
+        return seen, rows.table.count
+    found, = run(work, 1, 2)
+    assert found == ([[-1, -2], [-2, -4], [-3, -6]], 2)
+
+
 def test_it_has_no_parameters_and_takes_no_ids_too():
     def work(job):
         rows = fleet.Embedding("a", 2, 10, job=job)

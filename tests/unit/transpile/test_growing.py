@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.errors import NotBuilt, UsageError
+from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.entries import CountFilterEntry, ProbabilityEntry, ShowClickEntry
 from fleet_mpi.parameter_server.description import StateKey
 from fleet_mpi.parameter_server.tables.base import UPDATES
+from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.print_log import placement_lines
 from fleet_mpi.transpile.server_program import server_program
 from tests.unit.growing_program import FAR, WIDTH, GrowingJob, batch
@@ -21,6 +22,7 @@ OPTIMIZERS = {
     "ftrl": lambda: fluid.optimizer.Ftrl(0.1),
     "scheduled": lambda: fluid.optimizer.Adam(fluid.layers.exponential_decay(0.1, 2, 0.5))}
 STEPS = range(4)
+GEO = {"sync_mode": False, "geo_sgd_mode": True}
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -158,9 +160,52 @@ def test_more_than_servers_count_is_refused():
         GrowingJob(1, entry=CountFilterEntry(300))
 
 
-def test_modes_in_which_workers_have_whole_copies_are_refused():
-    with pytest.raises(NotBuilt, match="mode 'geo' trains whole copies in each worker"):
-        GrowingJob(1, sync_mode=False, geo_sgd_mode=True)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_in_geo_a_worker_that_is_alone_has_the_bits_of_one_process(name):
+    alone = GrowingJob(None, OPTIMIZERS[name])
+    losses = alone.run(*STEPS)
+    tested = alone.exe.run(alone.test, batch(0), [alone.loss], scope=alone.scope)[0]
+    for servers, k_steps in ((1, 1), (3, 3)):
+        job = GrowingJob(servers, OPTIMIZERS[name], **GEO, geo_sgd_need_push_nums=k_steps)
+        assert job.run(*STEPS) == losses
+        np.testing.assert_array_equal(job.exe.run(job.test, batch(0), [job.loss], scope=job.scope)[0], tested)
+        sessions.session_of(job.scope).flush()
+        for table in ("shared", "own"):
+            mine, theirs = job.rows(table), alone.rows(table)
+            assert list(mine) == list(theirs)
+            for one, row in mine.items():   # w is old + (w - old) here: a last bit may differ
+                np.testing.assert_allclose(np.frombuffer(row, "f"), np.frombuffer(theirs[one], "f"), 1e-6, 1e-7)
+
+
+def test_in_geo_updates_of_rows_are_no_longer_in_the_program():
+    job = GrowingJob(2, OPTIMIZERS["adam"], **GEO)
+    ops = job.main.global_block().ops
+    assert sorted(op.input("Param") for op in ops if op.type == "adam") == [["fc_0.b_0"], ["fc_0.w_0"]]
+    assert {op.attrs.get("table", "") for op in ops if op.type == "send"} == {"shared", "own", ""}
+    assert not [name for name in job.main.global_block().vars if name.startswith(("shared_moment", "own_moment"))]
+
+
+def test_in_geo_gradients_are_clipped_by_value_and_entries_are_the_servers():
+    said = dict(optimizer=lambda: fluid.optimizer.SGD(0.5, grad_clip=fluid.clip.GradientClipByValue(0.01)))
+    alone, job = GrowingJob(None, **said), GrowingJob(2, **said, **GEO, geo_sgd_need_push_nums=4)
+    assert job.run(*STEPS) == alone.run(*STEPS)
+    counted = GrowingJob(2, entry=CountFilterEntry(2), **GEO, geo_sgd_need_push_nums=1)
+    counted.run(0)
+    assert counted.rows() == {}
+    counted.run(0)
+    assert set(counted.rows()) == {int(one) for slot in ("slot0", "slot1") for one in batch(0)[slot].reshape(-1)}
+
+
+@pytest.mark.parametrize("name", ("sgd", "adam"))
+def test_rows_that_were_saved_in_geo_load_anywhere_with_states_that_begin(name, tmp_path):
+    job = GrowingJob(2, OPTIMIZERS[name], **GEO, geo_sgd_need_push_nums=3)
+    job.run(*STEPS)
+    job.save(tmp_path)
+    for other in (GrowingJob(None, OPTIMIZERS[name], load=tmp_path), GrowingJob(3, OPTIMIZERS[name], load=tmp_path),
+                  GrowingJob(1, OPTIMIZERS[name], **GEO).load(tmp_path),
+                  GrowingJob(1, OPTIMIZERS[name], **GEO, load=tmp_path)):
+        assert other.rows() == job.rows() and other.rows("own") == job.rows("own")
+        assert np.isfinite(np.frombuffer(other.run(5)[0], "f")).all()
 
 
 @pytest.mark.parametrize("chosen", (dict(runtime_split_send_recv=True), dict(half_async=True),

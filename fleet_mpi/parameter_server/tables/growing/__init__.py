@@ -7,6 +7,7 @@
     index     which slot keeps which id; it grows in shares
     layout    where values and states are within a row of the slab
     rules     the update rules that such tables take
+    copies    a worker's own copies of rows, where workers train by themselves
     memory    address space that becomes memory page by page, and what a budget allows
 
 Which rows are kept, each part optional:

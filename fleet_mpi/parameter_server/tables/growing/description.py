@@ -11,6 +11,7 @@ from fleet_mpi.errors import UsageError
 from fleet_mpi.kernels.reference import partitions, row_draws
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, Recipe
 from fleet_mpi.parameter_server.tables.base import KEYS, SCORES, UPDATES, StateLook, looks_of
+from fleet_mpi.parameter_server.tables.growing.copies import RowCopies
 from fleet_mpi.parameter_server.tables.growing.keeping import EVERYTHING, Keeping
 from fleet_mpi.parameter_server.tables.growing.rules import growing_rule
 from fleet_mpi.parameter_server.tables.growing.table import GrowingTable
@@ -26,7 +27,10 @@ MOST_SERVERS = 1 << partitions.BITS
 
 
 class GrowingDescription(NamedTuple):
-    """Plain data. ``init`` is a draw and its numbers, or ("constant", number), or empty: zeros; ``key`` of the draw."""
+    """Plain data. ``init`` is a draw and its numbers, or ("constant", number), or empty: zeros; ``key`` of the draw.
+
+    ``is_copied``: workers run the recipe on copies of their own, and servers only add what these moved by.
+    """
 
     name: str
     width: int
@@ -35,6 +39,7 @@ class GrowingDescription(NamedTuple):
     init: tuple[Any, ...] = ()
     key: int = 0
     keeping: Keeping = EVERYTHING
+    is_copied: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -46,13 +51,21 @@ class GrowingDescription(NamedTuple):
         """The table itself."""
         return {self.name: self}
 
+    @property
+    def servers_recipe(self) -> Recipe:
+        """How servers update rows; plain descent stands for adding (see ``GrowingTable``)."""
+        if not self.is_copied:
+            return self.recipe
+        beside = tuple(pair for pair in self.recipe.states if pair[0] in (KEYS, *self.keeping.columns))
+        return Recipe("sgd", rate=self.recipe.rate, states=beside)
+
     def recipe_of(self, variable: str) -> Recipe:
-        """The table's."""
-        return self.recipe
+        """The servers'."""
+        return self.servers_recipe
 
     def states_of(self, variable: Variable) -> dict[str, StateLook]:
         """The rule's, and beside them the ids."""
-        rule = growing_rule(self.recipe.rule)
+        rule = growing_rule(self.servers_recipe.rule)
         looks = looks_of(rule.states, self.shape, self.dtype)
         looks |= {name: looks[name]._replace(shape=(ANY_HEIGHT, 1)) for name in rule.one_per_row}
         of_keeper = {SCORES: StateLook((ANY_HEIGHT,), np.dtype(np.int32), True),
@@ -67,6 +80,10 @@ class GrowingDescription(NamedTuple):
     def table(self, server: int, rates: Mapping[str, np.ndarray]) -> GrowingTable:
         """What a server keeps; ``rates`` is {name: [1] array}."""
         return GrowingTable(self, server, rates)
+
+    def copies(self, rates: Mapping[str, np.ndarray], share: float) -> RowCopies:
+        """A worker's own copies of rows."""
+        return RowCopies(self, rates, share)
 
     def route(self, servers: int) -> GrowingRoute:
         """Which server has which row."""

@@ -26,7 +26,7 @@ class GrowingRule:
     ``kernel`` is called with slab, slots, gradients, then ``arguments``: names of hyper-parameters, of states that are
     one number for the table, "learning_rate", or numbers. Of the other states a row has as many elements as values,
     or one where ``one_per_row`` names them. ``decays`` is the hyper-parameter that would move rows which do not exist
-    yet.
+    yet. ``moves_untouched``: rows without a gradient move too, unless ``lazy_mode`` is a setting and true.
     """
 
     name: str
@@ -37,6 +37,7 @@ class GrowingRule:
     setup: Hypers = dataclasses.field(default_factory=dict)
     one_per_row: tuple[str, ...] = ()
     decays: str | None = None
+    moves_untouched: bool = False
 
     @property
     def row_states(self) -> tuple[State, ...]:
@@ -80,9 +81,9 @@ def growing_rule(name: str) -> GrowingRule:
     return GROWING_RULES[name]
 
 
-def _derived(name: str, kernel: Any, *arguments: str | float, decays: str | None = None) -> GrowingRule:
+def _derived(name: str, kernel: Any, *arguments: str | float, **more: Any) -> GrowingRule:
     rule = RULES[name]
-    return GrowingRule(name, kernel, arguments, rule.states, rule.hypers, rule.setup, decays=decays)
+    return GrowingRule(name, kernel, arguments, rule.states, rule.hypers, rule.setup, **more)
 
 
 _ADAM = ("beta1_pow_acc", "beta2_pow_acc", "learning_rate", "beta1", "beta2", "epsilon")
@@ -90,10 +91,10 @@ _ADAM = ("beta1_pow_acc", "beta2_pow_acc", "learning_rate", "beta1", "beta2", "e
 GROWING_RULES = {rule.name: rule for rule in (
     _derived("sgd", row_slab.sgd, "learning_rate"),
     _derived("momentum", row_slab.momentum, "learning_rate", "mu", "use_nesterov", "rescale_grad",
-             decays="regularization_coeff"),
+             decays="regularization_coeff", moves_untouched=True),
     _derived("adagrad", row_slab.adagrad, "learning_rate", "epsilon"),
-    _derived("adam", row_slab.adam, *_ADAM, 0.0, "lazy_mode"),
-    _derived("adamw", row_slab.adam, *_ADAM, "coeff", "lazy_mode", decays="coeff"),
+    _derived("adam", row_slab.adam, *_ADAM, 0.0, "lazy_mode", moves_untouched=True),
+    _derived("adamw", row_slab.adam, *_ADAM, "coeff", "lazy_mode", decays="coeff", moves_untouched=True),
     _derived("ftrl", row_slab.ftrl, "learning_rate", "l1", "l2", "lr_power"),
     GrowingRule("adagrad_rowwise", row_slab.adagrad_rowwise, ("learning_rate", "epsilon"),
                 (State("moment", "Moment", "initial_accumulator_value"),), {"epsilon": 1e-6},

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fleet_mpi.update_rules import MergedRows
 
 MOST_ROWS = 1 << 31   # in one request: slots are numbered with 32 bits
+_ADDS = np.full(1, -1, np.float32)   # the rate at which descent adds, with the bits of a sum
 
 
 class GrowingTable:
@@ -36,10 +37,11 @@ class GrowingTable:
     needs_norms = False
 
     def __init__(self, description: GrowingDescription, server: int, rates: Mapping[str, np.ndarray]) -> None:
-        self.description, self.name, self.recipe = description, description.name, description.recipe
+        self.description, self.name, self.recipe = description, description.name, description.servers_recipe
         self.server, keeping = server, description.keeping
         self.width, self.dtype = description.width, np.dtype(description.dtype)
-        self.rate, self.mean = rates[self.recipe.rate], RowMean(ANY_HEIGHT)
+        self.rate = _ADDS if description.is_copied else rates[self.recipe.rate]
+        self.mean = RowMean(ANY_HEIGHT)
         self.store = RowStore(self.width, self.dtype, self.recipe.rule, dict(self.recipe.hypers),
                               description.first_values, keeping.budget_bytes or budget.server_bytes(),
                               bool(keeping.score))
