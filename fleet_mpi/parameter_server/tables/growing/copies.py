@@ -76,7 +76,7 @@ class RowCopies:
         own[slots] = np.where(is_known, own[slots] + (values - old[slots]), values)
         old[slots] = values
         self.marks[slots] = np.where(marks == NEW, LOOKED_AT, 2 * self.interval)
-        self.looked_at += np.count_nonzero(marks == NEW)
+        self.looked_at += int(np.count_nonzero(marks == NEW))
 
     def read(self, ids: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` with copies of rows, none of them missing; ids may repeat."""
