@@ -58,7 +58,11 @@ class Training:
         self.exe.run(startup, scope=self.scope)
         for name, value in values.items():
             self.scope.find_var(name).get_tensor().set(value, fluid.CPUPlace())
-        self.step = step_of(self.run, feeds)
+        self._step = step_of(self.run, feeds)
+
+    def step(self):
+        """Train on the next batch; returns its loss."""
+        return self._step()
 
     def run(self, feed):
         """Train on a batch; returns [its loss]."""

@@ -142,7 +142,8 @@ def test_what_others_did_to_a_row_comes_with_an_exchange_or_when_it_is_used_agai
     assert run(work, 2, 2) == [[14.0, 10.0], [12.0, 4.0]]
 
 
-def test_steps_that_are_left_are_exchanged_when_a_worker_leaves():
+@pytest.mark.parametrize("servers", [1, 3])
+def test_steps_that_are_left_are_exchanged_when_a_worker_leaves(servers):
     has_left = threading.Event()
 
     def work(job):
@@ -157,8 +158,7 @@ def test_steps_that_are_left_are_exchanged_when_a_worker_leaves():
         table.pull([0])
         assert has_left.wait(60)
         return table.pull(FAR).ravel().tolist(), table.count
-    for servers in (1, 3):
-        assert run(work, 2, servers)[1] == ([16.0] * 4, 4)
+    assert run(work, 2, servers)[1] == ([16.0] * 4, 4)
 
 
 def test_a_learning_rate_may_follow_the_steps():
