@@ -137,12 +137,13 @@ def test_without_a_gpu_the_acceptance_job_says_so_and_ends(slurm, tmp_path):
 def test_the_acceptance_job_tries_every_way_of_summing_and_a_lost_rank(slurm, tmp_path):
     report = tmp_path / "report.txt"
     job = slurm.submit(f"--output={tmp_path}/%j.out", "--nodes=1", *WITHOUT_GPUS, f"--chdir={SCRIPTS.parent}",
-                       SCRIPTS / "gpu_acceptance.sbatch", REPORT=report, PARTS="doctor ranks lost", QUICK="1",
+                       SCRIPTS / "gpu_acceptance.sbatch", REPORT=report, PARTS="doctor amp ranks lost", QUICK="1",
                        **FINDS_CUPY)
     slurm.wait(job, seconds=900)
     told = report.read_text()
-    for line in ("doctor", "default", "default, ranks alike", "exact-aware-no", "exact, aware or not", "fast-aware-no",
-                 "nccl", "nccl, ranks alike", "device per rank", "lost-exact", "lost-fast", "lost-nccl"):
+    for line in ("doctor", "amp", "amp-exact", "amp, exact, ranks alike", "amp-nccl", "default", "default, ranks alike",
+                 "exact-aware-no", "exact, aware or not", "fast-aware-no", "nccl", "nccl, ranks alike",
+                 "device per rank", "lost-exact", "lost-fast", "lost-nccl"):
         assert re.search(rf"^ok +{re.escape(line)} ", told, re.MULTILINE), told
 
 
