@@ -21,7 +21,7 @@ def machine():
 def started(ranks, words, tmp_path, devices=2, **settings):
     """What the ranks told of their devices."""
     via = "command" if "-m" in words else "mpirun"
-    ended = run_job(ranks, [*words, RANK, tmp_path], via=via, cwd=tmp_path, timeout=120,
+    ended = run_job(ranks, [*words, RANK, tmp_path], via=via, cwd=tmp_path, timeout=300,
                     env=environment(devices, FLEET_MPI_STRICT_DEVICE="1", **settings))
     assert ended.code == 0, ended.story()
     return own_devices(tmp_path, ranks)

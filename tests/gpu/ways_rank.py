@@ -68,11 +68,11 @@ def alone(place, workers):
         params, grads = zip(*fluid.backward.append_backward(network()))
         exe = paddle.static.Executor(place)
         exe.run(startup)
-        values = [fluid.global_scope().array(one.name) for one in params]
-        velocities = [np.zeros(one.shape, np.float32) for one in values]
+        velocities = [np.zeros(one.shape, np.float32) for one in params]
         for step in range(STEPS):
             parts = [exe.run(main, feed=batch(step, worker), fetch_list=list(grads)) for worker in range(workers)]
-            for value, velocity, gradients in zip(values, velocities, zip(*parts)):
+            for param, velocity, gradients in zip(params, velocities, zip(*parts)):
+                value = fluid.global_scope().array(param.name)
                 value.set(moved(value.get(), velocity, gradients))
         return digest(main)
 

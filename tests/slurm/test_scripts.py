@@ -17,7 +17,8 @@ SCRIPTS = HERE.parents[1] / "slurm"
 STEPS = HERE / "steps.py"
 SEED = {"FLEET_MPI_SEED": "11"}
 NEEDS_GPU = pytest.mark.skipif(why_no_gpu() is not None, reason="needs a GPU, or the emulation of one")
-FINDS_CUPY = {"PYTHONPATH": f"{SCRIPTS.parent}:{os.environ.get('PYTHONPATH', '')}"}  # which the emulation's env.sh lets Python find
+# The emulation's, where env.sh says that it is.
+FINDS_CUPY = {"PYTHONPATH": f"{SCRIPTS.parent}:{os.environ.get('PYTHONPATH', '')}"}
 # This Slurm has no GPUs to give, and nodes of four CPUs.
 WITHOUT_GPUS = "--gpus-per-node=0", "--ntasks-per-node=2", "--cpus-per-task=1"
 
