@@ -17,6 +17,7 @@
     preemption      the wish that a job make room
     report          what a rank tells our launcher
     devices         one rank, one device
+    nvml            how many GPUs the driver counts
     library         which MPI this is, and whether the launcher belongs to it
     manual_start    the one mpirun line for processes that were started by hand
     slurm_step      what srun tells a process of its step

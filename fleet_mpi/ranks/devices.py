@@ -2,7 +2,8 @@
 
 ``FLAGS_selected_gpus`` names the devices that a machine's ranks may use (a launcher's ``--gpus``); a rank takes the one
 with its own number among the ranks of its machine. That number comes from MPI once the rank has joined a job, and from
-the launcher's variables before. Knows no GPU library: how many devices there are is handed in, or counted in /dev.
+the launcher's variables before. Knows no GPU library: how many devices there are is handed in, or counted in /dev or,
+where it shows none, by the driver (``nvml``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fleet_mpi import settings
 from fleet_mpi.errors import EnvironmentProblem
+from fleet_mpi.ranks import nvml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,12 +77,16 @@ def export_own() -> None:
 
 
 def visible(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
-    """The CUDA devices that this process may use by its variables and device files, numbered as it sees them."""
-    try:
-        there = [name for name in os.listdir(folder) if re.fullmatch(r"nvidia\d+", name)]
-    except OSError:
-        there = []
-    if there and "CUDA_VISIBLE_DEVICES" in environ:
+    """The CUDA devices that this process may use by its variables, files and driver, numbered as it sees them."""
+    count = _device_files(folder) or nvml.device_count()
+    if count and "CUDA_VISIBLE_DEVICES" in environ:
         words = environ["CUDA_VISIBLE_DEVICES"].replace(",", " ").split()
-        there = [word for word in words if word != "-1"]
-    return tuple(str(number) for number in range(len(there)))
+        count = sum(word != "-1" for word in words)
+    return tuple(map(str, range(count)))
+
+
+def _device_files(folder: str) -> int:
+    try:
+        return sum(bool(re.fullmatch(r"nvidia\d+", name)) for name in os.listdir(folder))
+    except OSError:
+        return 0

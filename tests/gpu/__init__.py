@@ -8,6 +8,7 @@
     test_counts.py         launches, copies and waits of a step
     test_commands.py       doctor and gpu-check
     test_ways.py           ranks: every way to sum, and NCCL's calls (nccl_calls.py); ways_rank.py is a rank
+    test_own_devices.py    ranks: each has a device of its own; own_device_rank.py is a rank
     test_lost_peers.py     ranks: one is lost; lost_rank.py is a rank
     test_ranks.py          ranks: the inside-tests of tests/mpi, ResNet-18, and wide_and_deep with servers
     device_jobs.py         starts ranks

@@ -1,5 +1,7 @@
 """Ranks on devices: each on its own one, real or emulated."""
 
+import json
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.mpi.jobs import ROOT, run_inside, run_job
@@ -38,3 +40,12 @@ def run_inside_on_devices(ranks, *arguments, asynchronous=False, timeout=300):
     """Run the inside-tests of tests/mpi that take device arrays, with real cupy, in every rank."""
     return run_inside(ranks, (*PLUGIN, *arguments), timeout=timeout, per_test=120,
                       env=environment(ranks, asynchronous))
+
+
+def own_devices(folder, ranks):
+    """The device of each rank, by what own_device_rank.py has written; whatever names a device must name the same."""
+    told = [json.loads(Path(folder, str(rank)).read_text()) for rank in range(ranks)]
+    for one in told:
+        own = one["lies_on"]
+        assert one == {"flag": str(own), "device_id": own, "cuda_places": [own], "lies_on": own}, told
+    return [one["lies_on"] for one in told]

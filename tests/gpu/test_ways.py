@@ -60,6 +60,13 @@ def test_exact_sums_are_the_same_bits_through_every_wire_at_every_run(ranks):
 
 
 @both
+def test_exact_sums_lead_to_the_bits_of_one_process_whichever_mpi_it_is(ranks, asynchronous):
+    told, _ = run(ranks, asynchronous)
+    print(f"\n{ranks} ranks: one process: {told[0]['alone']}", end="")
+    assert {one["alone"] for one in told} == {told[0]["hashes"]["exact, staged"]}
+
+
+@both
 def test_exact_sums_have_the_bits_of_the_host(ranks, asynchronous):
     told, _ = run(ranks, asynchronous)
     assert all(one["bits"] for one in told), told
@@ -76,7 +83,7 @@ def test_every_rank_has_its_own_device(ranks):
     count = _devices(ranks)
     assert [one["device"] for one in told] == [one["by_place"] for one in told] == [rank % count for rank
                                                                                     in range(ranks)]
-    assert all(one["flag"] in ("", str(one["device"])) for one in told)
+    assert [one["flag"] for one in told] == [str(one["device"]) for one in told]
 
 
 def _devices(ranks):

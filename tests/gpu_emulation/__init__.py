@@ -8,10 +8,10 @@ compiles.
     build.py        python -m tests.gpu_emulation.build FOLDER: makes it, in a folder of its own
     packages.py     what it takes from PyPI
     compiling.py    what it compiles
-    cuda/           the emulation, in C++: runtime, driver, NVRTC, cuBLAS and NCCL; device/ is what kernels include
+    cuda/           the emulation, in C++: runtime, driver, NVML, NVRTC, cuBLAS, NCCL; device/ is what kernels include
     thrust.py       put in the place of cupy.cuda.thrust
     counters.py     counts of launches, waits and copies
-    plugin.py       pytest's option --emulated-gpu: real cupy where tests take the stand-in
+    plugin.py       pytest -p tests.gpu_emulation.plugin: real cupy where tests take the stand-in
 
 Any environment of the same Python uses it after ``. FOLDER/env.sh``, without being changed. Settings, by environment:
 

@@ -22,7 +22,8 @@ FLAGS = ["-std=c++17", "-O2", "-fPIC", "-Wall", "-Wno-deprecated-declarations"]
 KERNEL_FLAGS = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", "-nostdlib", "-w",
                 "-fpermissive"]
 # The names under which cupy looks for NVIDIA's libraries: all are one.
-NAMES = ["libcuda.so.1", "libnvrtc.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcudart.so.13", "libnccl.so.2"]
+NAMES = ["libcuda.so.1", "libnvrtc.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcudart.so.13", "libnccl.so.2",
+         "libnvidia-ml.so.1"]
 # CUDA's, cuBLAS's and NCCL's code for a call that is not supported (NCCL's: invalid usage).
 UNSUPPORTED = {"cuda": 801, "cublas": 15, "nccl": 5}
 # How the release of cupy was configured; what Cython decides by it.

@@ -42,7 +42,7 @@ OWN_FILES = ('rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec >"$TEST_JOB/out.$ran
 KEPT_LINES = 40
 # A launcher's traces in the environment would make a job think that it is part of another one.
 FOREIGN = ("OMPI_COMM_", "OMPI_UNIVERSE", "PMI_", "PMIX_", "MPI_LOCAL", "PADDLE_", "TRAINING_ROLE", "FLEET_MPI_LAUNCH",
-           "PYTEST_")
+           "FLAGS_selected_gpus", "PYTEST_")
 
 
 class Rank(NamedTuple):

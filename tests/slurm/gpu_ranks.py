@@ -1,6 +1,7 @@
 """A short collective training on GPUs; every rank says which device it is on and what its parameters are in the end.
 
-Run by slurm/gpu_acceptance.sbatch, once for each way of summing. ``--lose N``: rank N is killed in the middle.
+Run by slurm/gpu_acceptance.sbatch, once for each way of summing. ``--amp``: products in float16, parameters in float32.
+``--lose N``: rank N is killed in the middle.
 """
 
 import argparse
@@ -24,7 +25,8 @@ def main():
     paddle.enable_static()
     fleet.init(is_collective=True)
     loss = network()
-    fleet.distributed_optimizer(paddle.optimizer.Momentum(learning_rate=0.01, momentum=0.9)).minimize(loss)
+    learn = paddle.optimizer.Momentum(learning_rate=0.01, momentum=0.9)
+    fleet.distributed_optimizer(learn, strategy(options.amp)).minimize(loss)
     device = paddle.distributed.ParallelEnv().device_id
     exe = paddle.static.Executor(paddle.CUDAPlace(device))
     exe.run(fluid.default_startup_program())
@@ -47,10 +49,19 @@ def network():
     return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, size=1), y))
 
 
+def strategy(with_amp):
+    """How to train; the scale that is the default would skip the first steps, too large for these gradients."""
+    told = fleet.DistributedStrategy()
+    if with_amp:
+        told.amp, told.amp_configs = True, {"init_loss_scaling": 8.0}
+    return told
+
+
 def digest():
-    """One number for all parameters, which must lie on a device."""
+    """One number for all parameters, which must lie on a device in float32."""
     found = [fluid.global_scope().array(one.name) for one in fluid.default_main_program().all_parameters()]
     assert not any(map(arrays.is_host, found)), "the parameters lie on the host"
+    assert {one.dtype.name for one in found} == {"float32"}, "the parameters are no masters"
     return hashlib.sha256(b"".join(arrays.to_host(one).tobytes() for one in found)).hexdigest()[:16]
 
 
@@ -72,6 +83,7 @@ def say(text):
 def parse():
     """The command line."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--amp", action="store_true")
     parser.add_argument("--lose", type=int, default=-1, metavar="RANK")
     return parser.parse_args()
 

@@ -9,12 +9,16 @@ import pytest
 
 from fleet_mpi.launch.mpirun import MPICH
 from fleet_mpi.program.engine.places import why_no_gpu
+from tests.gpu import device_jobs
 from tests.mpi.jobs import mpirun, run_job
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[1] / "slurm"
 STEPS = HERE / "steps.py"
 SEED = {"FLEET_MPI_SEED": "11"}
+NEEDS_GPU = pytest.mark.skipif(why_no_gpu() is not None, reason="needs a GPU, or the emulation of one")
+# The emulation's, where env.sh says that it is.
+FINDS_CUPY = {"PYTHONPATH": f"{SCRIPTS.parent}:{os.environ.get('PYTHONPATH', '')}"}
 # This Slurm has no GPUs to give, and nodes of four CPUs.
 WITHOUT_GPUS = "--gpus-per-node=0", "--ntasks-per-node=2", "--cpus-per-task=1"
 
@@ -130,16 +134,17 @@ def test_without_a_gpu_the_acceptance_job_says_so_and_ends(slurm, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(why_no_gpu() is not None, reason="needs a GPU, or the emulation of one")
+@NEEDS_GPU
 def test_the_acceptance_job_tries_every_way_of_summing_and_a_lost_rank(slurm, tmp_path):
     report = tmp_path / "report.txt"
     job = slurm.submit(f"--output={tmp_path}/%j.out", "--nodes=1", *WITHOUT_GPUS, f"--chdir={SCRIPTS.parent}",
-                       SCRIPTS / "gpu_acceptance.sbatch", REPORT=report, PARTS="doctor ranks lost", QUICK="1",
-                       PYTHONPATH=f"{SCRIPTS.parent}:{os.environ.get('PYTHONPATH', '')}")  # cupy may be found by it
+                       SCRIPTS / "gpu_acceptance.sbatch", REPORT=report, PARTS="doctor amp ranks lost", QUICK="1",
+                       **FINDS_CUPY)
     slurm.wait(job, seconds=900)
     told = report.read_text()
-    for line in ("doctor", "default", "default, ranks alike", "exact-aware-no", "exact, aware or not", "fast-aware-no",
-                 "nccl", "nccl, ranks alike", "device per rank", "lost-exact", "lost-fast", "lost-nccl"):
+    for line in ("doctor", "amp", "amp-exact", "amp, exact, ranks alike", "amp-nccl", "default", "default, ranks alike",
+                 "exact-aware-no", "exact, aware or not", "fast-aware-no", "nccl", "nccl, ranks alike",
+                 "device per rank", "lost-exact", "lost-fast", "lost-nccl"):
         assert re.search(rf"^ok +{re.escape(line)} ", told, re.MULTILINE), told
 
 
@@ -151,17 +156,30 @@ def test_ranks_that_srun_starts_as_singletons_refuse_to_train_alone(slurm, tmp_p
     assert said in ended.err, ended.story()
 
 
-def test_a_rank_of_srun_that_is_stopped_is_named(slurm, tmp_path):
+@pytest.fixture
+def srun(slurm):
+    """A function of a number of ranks: what comes before a script so that srun starts them, on one node."""
     if mpirun().family != MPICH:
         pytest.skip("srun starts ranks of Open MPI by its plugin pmix only, which does not load with Debian's packages "
                     "that are installed")
+    return lambda ranks: ("srun", "--mpi=pmi2", f"--ntasks={ranks}", "--nodes=1", slurm.environ["PYTHON"])
+
+
+@NEEDS_GPU
+def test_srun_gives_every_rank_a_device_of_its_own(slurm, srun, tmp_path):
+    ended = run_job(None, [device_jobs.HERE / "own_device_rank.py", tmp_path], via="command", cwd=tmp_path,
+                    env={**slurm.environ, **device_jobs.environment(2), **FINDS_CUPY}, python=srun(2))
+    assert ended.code == 0, ended.story()
+    assert device_jobs.own_devices(tmp_path, 2) == [0, 1]
+
+
+def test_a_rank_of_srun_that_is_stopped_is_named(slurm, srun, tmp_path):
     (tmp_path / "train.py").write_text("import os, signal\nfrom fleet_mpi.ranks import cluster\n"
                                        "cluster.join('worker')\n"
                                        "if os.environ['SLURM_PROCID'] == '1':\n    os.kill(os.getpid(), "
                                        "signal.SIGSTOP)\n")
     ended = run_job(None, ["train.py"], via="command", env={**slurm.environ, "FLAGS_rpc_deadline": "4000"},
-                    cwd=tmp_path,
-                    python=("srun", "--mpi=pmi2", "--ntasks=3", "--nodes=1", slurm.environ["PYTHON"]))
+                    cwd=tmp_path, python=srun(3))
     assert ended.code == 5, ended.story()
     assert "rank 1 (worker 1, host " in ended.err, ended.story()
     assert "Stalled: this process was stopped by a signal" in ended.err, ended.story()

@@ -4,7 +4,8 @@
     device_facts        the device, its driver and the libraries that cupy has found
     op_cases            a few dozen ops with inputs
     op_checks           their values and gradients, device against CPU
-    kernel_checks       our CUDA kernels, to the bit against their references
+    kernel_checks       our CUDA kernels against their references
+    layer_cases         those of layers, with inputs
     memory_checks       device and pinned memory, copies that overlap
     speed_checks        copies, a product and a ResNet-18 step beside plain cupy
     part                the process that does one part

@@ -136,7 +136,9 @@ EXPORT cudaError_t cudaGetDeviceProperties(cudaDeviceProp *found, int device)
 // No device reads another one's memory from its kernels; copies between them are possible.
 EXPORT cudaError_t cudaDeviceGetPCIBusId(char *name, int length, int device)
 {
-    snprintf(name, length, "0000:%02x:00.0", device);
+    if (device < 0 || device >= visible_devices())
+        return cudaErrorInvalidDevice;
+    snprintf(name, length, "0000:%02x:00.0", physical_device(device));
     return cudaSuccess;
 }
 
@@ -213,4 +215,22 @@ EXPORT CUresult cuGetErrorName(CUresult error, const char **name)
 EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
 {
     return cuGetErrorName(error, text);
+}
+
+// ---- the driver's management library (NVML), which counts the machine's devices, not those that a process may see.
+
+EXPORT int nvmlInit_v2()
+{
+    return 0;
+}
+
+EXPORT int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = (unsigned)settings().devices;
+    return 0;
+}
+
+EXPORT int nvmlShutdown()
+{
+    return 0;
 }

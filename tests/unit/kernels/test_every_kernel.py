@@ -1,12 +1,13 @@
-"""Every kernel in KERNELS: its numba version takes the same arguments and gives the same result, and its
-reference runs on device arrays.
+"""Every kernel in KERNELS: its numba version takes the same arguments and gives the same result, and so does its
+version for cupy; its reference runs on device arrays.
 
 A family's test module may give ``KERNEL_CASES``: kernel name -> functions that make one argument tuple from a
 random generator; and ``KERNEL_TOLERANCES``: kernel name -> relative tolerance, where bits may differ.
 What is left in an argument called ``scratch`` does not count.
 
 On the stand-in a reference gives numpy's bits. On real cupy (tests/gpu_emulation/plugin.py) bits are promised of whole
-numbers, and of the families in PROMISE_BITS; elsewhere exp, log and sums are rounded as cupy does.
+numbers, and of the families in PROMISE_BITS; elsewhere exp, log and sums are rounded as cupy does. The versions for
+cupy run there too. Without cupy test_cuda_sources.py and test_cuda_layers.py run them on the CPU.
 """
 
 import copy
@@ -27,6 +28,7 @@ from fleet_mpi.testing import DeviceArray, device, stand_in
 HERE = pathlib.Path(__file__).parent
 IS_STAND_IN = device is stand_in.device
 PROMISE_BITS = {"rank_sums", "rows", "unscaling", "update"}  # on devices (README)
+BITS_BY_CUDA = PROMISE_BITS | {"sequence"}  # whose CUDA sources compute element by element as their references do
 ROUNDING = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}  # of cupy's functions, beside numpy's
 
 
@@ -58,8 +60,8 @@ def all_kernels():
     return sorted(kernels.KERNELS)
 
 
-def has_numba_version(family, name):
-    return kernels.KERNELS[family, name].version("numba") is not None
+def has_version(prefix, family, name):
+    return kernels.KERNELS[family, name].version(prefix) is not None
 
 
 def assert_same(got, expected, tolerance, what):
@@ -98,7 +100,7 @@ def on_host(value):
     return to_host(value) if isinstance(value, DeviceArray) else value
 
 
-@pytest.mark.parametrize("family, name", [one for one in all_kernels() if has_numba_version(*one)])
+@pytest.mark.parametrize("family, name", [one for one in all_kernels() if has_version("numba", *one)])
 def test_the_numba_version_takes_the_arguments_of_its_reference(family, name):
     kernel = kernels.KERNELS[family, name]
     fast = kernel.version("numba")
@@ -108,7 +110,7 @@ def test_the_numba_version_takes_the_arguments_of_its_reference(family, name):
 
 
 @pytest.mark.parametrize("family, name, make, tolerance",
-                         [one for one in all_cases() if has_numba_version(*one.values[:2])])
+                         [one for one in all_cases() if has_version("numba", *one.values[:2])])
 def test_the_numba_version_agrees_with_its_reference(family, name, make, tolerance):
     kernel = kernels.KERNELS[family, name]
     fast = kernel.version("numba")
@@ -123,12 +125,25 @@ def test_the_numba_version_agrees_with_its_reference(family, name, make, toleran
 @pytest.mark.parametrize("family, name, make, tolerance", all_cases())
 def test_the_reference_gives_the_same_on_device_arrays(family, name, make, tolerance):
     kernel = kernels.KERNELS[family, name]
+    has_bits = IS_STAND_IN or family in PROMISE_BITS and tolerance is None
+    assert_agrees_on_device(kernel, kernel.reference, make, has_bits)
+
+
+@pytest.mark.skipif(IS_STAND_IN, reason="needs cupy: test_cuda_sources and test_cuda_layers run the sources on the CPU")
+@pytest.mark.parametrize("family, name, make, tolerance",
+                         [one for one in all_cases() if has_version("cuda", *one.values[:2])])
+def test_the_cuda_version_agrees_with_its_reference_on_a_device(family, name, make, tolerance):
+    kernel = kernels.KERNELS[family, name]
+    assert_agrees_on_device(kernel, kernel.version("cuda"), make, family in BITS_BY_CUDA and tolerance is None)
+
+
+def assert_agrees_on_device(kernel, version, make, has_bits):
+    """A version gives on device arrays what the reference gives on the host's."""
     expected_arguments = make(np.random.default_rng(5))
     arguments = [device.array(one) if isinstance(one, np.ndarray) else one for one in expected_arguments]
     expected = kernel.reference(*expected_arguments)
-    has_bits = IS_STAND_IN or family in PROMISE_BITS and tolerance is None
-    assert_same_on_device(has_bits, on_host(kernel.reference(*arguments)), expected, f"what {name} returns")
+    assert_same_on_device(has_bits, on_host(version(*arguments)), expected, f"what {kernel.name} returns")
     for argument, one, other in zip(inspect.signature(kernel.reference).parameters, arguments, expected_arguments,
                                     strict=True):
         if argument != "scratch":
-            assert_same_on_device(has_bits, on_host(one), other, f"{argument} of {name}")
+            assert_same_on_device(has_bits, on_host(one), other, f"{argument} of {kernel.name}")

@@ -12,6 +12,14 @@ from fleet_mpi.ranks.devices import local_rank, own_device, selected, visible
 SILENT = {**dict.fromkeys(devices.HINTS, -1), "FLAGS_selected_gpus": ""}
 
 
+@pytest.fixture(autouse=True)
+def counted(monkeypatch):
+    """What the driver counts: no device, whatever this machine has."""
+    counted = []
+    monkeypatch.setattr(devices.nvml, "device_count", lambda: len(counted))
+    return counted
+
+
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
     """Four GPUs, nothing said so far; what is exported goes away with the test."""
@@ -103,3 +111,16 @@ def test_devices_are_numbered_as_this_process_sees_them(files, environ, seen, tm
 
 def test_no_folder_of_devices_is_no_device():
     assert visible({}, "/nowhere/at/all") == ()
+
+
+@pytest.mark.parametrize("environ, seen", (({}, ("0", "1")), ({"CUDA_VISIBLE_DEVICES": "1"}, ("0",)),
+                                           ({"CUDA_VISIBLE_DEVICES": ""}, ())))
+def test_where_no_files_are_the_driver_counts(environ, seen, counted, tmp_path):
+    counted += [0, 1]
+    assert visible(environ, tmp_path) == seen
+
+
+def test_files_are_counted_before_the_driver_is_asked(counted, tmp_path):
+    counted += [0, 1]
+    (tmp_path / "nvidia0").touch()
+    assert visible({}, tmp_path) == ("0",)

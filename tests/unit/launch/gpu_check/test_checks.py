@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi.kernels import Kernel
-from fleet_mpi.launch.gpu_check import kernel_checks, memory_checks, op_checks, speed_checks
+from fleet_mpi.launch.gpu_check import kernel_checks, layer_cases, memory_checks, op_checks, speed_checks
 from fleet_mpi.launch.gpu_check.findings import FAIL, OK
 from fleet_mpi.launch.gpu_check.op_cases import CASES
 from fleet_mpi.launch.gpu_check.part import MODULES
@@ -53,7 +53,23 @@ def test_every_kernel_is_compared_to_the_bit():
         def __call__(self, x):
             x[...] = x * 1.0000001
     found = kernel_checks.compare(Off(lambda x: None), "float32", [np.ones(5, np.float32)], device)
-    assert (found.state, found.text) == (FAIL, "5 elements differ from the reference's bits")
+    assert (found.state, found.text) == (FAIL, "5 elements differ from the reference's, expected equal to the bit")
+
+
+def test_every_kernel_of_layers_is_compared():
+    found = [kernel_checks.compare(*case[:3], device, case[3]) for case in layer_cases.cases()]
+    assert not states(found) and len(found) == len({one.name for one in found})
+    assert {one.name.partition(".")[0] for one in found} == {"convolution", "normalization", "pooling", "rows",
+                                                             "update_groups"}
+
+
+@pytest.mark.parametrize("factor, state", ((1.00001, OK), (1.001, FAIL)))
+def test_sums_may_differ_by_their_rounding(factor, state):
+    class Off(Kernel):
+        def __call__(self, x):
+            return lambda: device.multiply(x, factor, out=x)
+    found = kernel_checks.compare(Off(lambda x: None), "float32", [np.ones(5, np.float32)], device, 1e-4)
+    assert found.state == state, found
 
 
 def test_numbers_that_a_device_might_flush_are_among_the_kernels_arguments():
