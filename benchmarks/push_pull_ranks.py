@@ -9,11 +9,11 @@ import numpy as np
 from mpi4py import MPI
 
 from benchmarks import mpi_ranks
-from fleet_mpi import modes
-from fleet_mpi.parameter_server.client import Client
+from fleet_mpi.connections.server import new_server
+from fleet_mpi.connections.terms import Terms, Uplink
+from fleet_mpi.connections.worker import WorkerConnection
 from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.update_rules import RULES
 from fleet_mpi.wire.mpi import MPITransport
@@ -67,10 +67,12 @@ class Ours:
         variables = [Variable("w", (size,))]
         description = Description(place(variables, 1), {"w": recipe(rule, "rate")}, ("rate",))
         transport, workers = MPITransport(comm.Dup()), list(range(1, comm.size))
+        terms = Terms(description, ("server 0",), len(workers))
         if comm.rank == 0:
-            self.server = Server(transport, 0, workers, [0], description, modes.server_half("sync", {}, len(workers)))
+            self.server = new_server(terms, 0, transport, workers, [0], lambda server: None)
+            self.server.serve(until=lambda: len(self.server.stalls.greeted) == len(workers))
         else:
-            self.client = Client(transport, comm.rank - 1, [0], description)
+            self.client = WorkerConnection(terms, Uplink(comm.rank - 1, transport, [0])).client
             self.client.rates[0] = 1e-3
             self.client.layout.views(self.client.grads)["w"][...] = 1e-3
 

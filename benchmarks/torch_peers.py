@@ -4,7 +4,8 @@
 2 ranks: *parallel* is ``fleet.parallel``, *ddp* stock DistributedDataParallel over ``fleet.process_group``, *gloo* the
 same over gloo; a step is forward, backward and SGD. Then a click model on 1 server and 2 workers: *servers* has its
 table on the server; *alone* is the limit: nn.Embedding with sparse Adagrad in each worker, which exchanges nothing.
-All ways are measured in turns within the same ranks. What the array door costs over the bare client: benchmarks.door.
+All ways are measured in turns within the same ranks. Last, in one process, what the array door costs over the bare
+client: benchmarks.door.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import json
 import statistics
 import sys
 
-from benchmarks import host, mpi_ranks
+from benchmarks import door, host, mpi_ranks
 
 SIZES = {"1 M": 1_000_000, "10 M": 10_000_000, "50 M": 50_000_000}
 BATCHES = (32, 128)
@@ -35,10 +36,12 @@ def main(argv=None):
     clicks = {**CLICKS, "height": 1000} if options.quick else CLICKS
     found = mpi_ranks.run(3, "torch_peers_ranks", "clicks", {
         **clicks, "batch": 64 if options.quick else 4096, "rounds": rounds, "steps": 2 if options.quick else 5})
-    print("\n" + _clicks_line(found, clicks))
+    print("\n" + _clicks_line(found, clicks) + "\n", flush=True)
+    # When all ranks have ended: it starts MPI in this process.
+    over = door.report(options.quick)
     if options.json:
         print(json.dumps({"benchmark": "torch_peers", "host": host.facts(), "mpi": mpi_ranks.family(), "dense": dense,
-                          "clicks": found}))
+                          "clicks": found, "door": over}))
     return 0
 
 

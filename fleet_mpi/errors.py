@@ -104,6 +104,11 @@ def nearest(name: object, known: Iterable[str]) -> str:
     return "known are: " + ", ".join(known[:40])
 
 
+def installing(*extras: str) -> str:
+    """How any one of these extras is installed, for remedies: from a checkout, since no package index has fleet_mpi."""
+    return "pip install " + " or ".join(f"'.[{extra}]'" for extra in extras) + " in a checkout of fleet_mpi"
+
+
 def missing_name(module: str, namespace: dict[str, Any], late: Mapping[str, str] | None = None,
                  refused: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """A module's ``__getattr__``: an unknown name is refused with the nearest one that exists.

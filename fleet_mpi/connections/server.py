@@ -52,7 +52,8 @@ def new_server(terms: Terms, index: int, transport: Transport, workers: list[int
                prepare: Prepare, name_of: Callable[[int], str] = str) -> Server:
     """Server number ``index`` over a transport, with the ranks of all workers and servers."""
     half = modes.server_half(terms.mode, terms.options, workers=len(workers))
-    server = Server(transport, index, workers, servers, terms.description, half, terms.fingerprint, name_of)
+    server = Server(transport, index, workers, servers, terms.description, half, terms.fingerprint, name_of,
+                    largest=terms.largest)
     prepare(server)
     return server
 

@@ -22,6 +22,7 @@ class Terms(NamedTuple):
     mode: str = "sync"
     options: dict[str, Any] = {}          # of the mode
     fingerprint: dict[str, Any] | None = None
+    largest: int | None = None            # bytes of a message; None: as many as the protocol lets travel at once
 
 
 class Uplink(NamedTuple):

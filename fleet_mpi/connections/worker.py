@@ -52,7 +52,7 @@ class WorkerConnection:
             self.cluster = _join(terms)
             uplink = _alone(alone) if self.cluster.size == 1 else members.uplink(self.cluster)
         self.client = Client(uplink.transport, uplink.worker, uplink.servers, terms.description, uplink.name_of,
-                             flat=flat)
+                             terms.largest, flat)
         if self.cluster is not None:
             self._take_part(self.cluster, uplink)
         self.half = modes.worker_half(terms.mode, self.client, terms.options, workers=terms.workers)

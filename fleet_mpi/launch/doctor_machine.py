@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from fleet_mpi.collective.device_reducers import Ability, why_no_nccl
+from fleet_mpi.errors import installing
 from fleet_mpi.launch.doctor_checks import FAIL, OK, WARN, Finding, named, srun_plugin
 from fleet_mpi.launch.mpirun import MPICH, OPEN_MPI
 
@@ -150,7 +151,7 @@ def gpu(case: Case) -> Finding | None:
         facts = ranks[0]
         if facts["has_driver"] and facts["no_gpu"]:
             return Finding(WARN, f"{host} has a GPU driver, but {facts['no_gpu']}; CUDAPlace falls back to the CPU",
-                           "install cupy for the driver's CUDA: pip install 'fleet_mpi[cuda12]'; in a container: "
+                           f"install cupy for the driver's CUDA: {installing('cuda12', 'cuda13')}; in a container: "
                            "--gpus all")
         if facts["gpus"] and len(ranks) > facts["gpus"]:
             return Finding(WARN, f"{len(ranks)} ranks on {host} share {facts['gpus']} GPUs",
@@ -186,7 +187,7 @@ def sums_on_devices(case: Case) -> Finding | None:
         return Finding(OK, "by NCCL, from device to device; FLEET_MPI_ALLREDUCE=exact for the same bits at every run")
     path = "straight from device memory" if case.first.get("is_cuda_aware") else "through pinned host memory"
     return Finding(WARN, f"by the MPI library, {path}; not by NCCL: {problem}",
-                   "pip install 'fleet_mpi[cuda12]' (or cuda13) brings NCCL; one rank for each GPU")
+                   f"{installing('cuda12', 'cuda13')} brings NCCL; one rank for each GPU")
 
 
 def cache_folder(case: Case) -> Finding | None:

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fleet_mpi.command_line import CommandLine
-from fleet_mpi.errors import FleetError
+from fleet_mpi.errors import FleetError, installing
 from fleet_mpi.export import KINDS, export
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 ABOUT = """Writes a saved model, or saved variables, as one file that other libraries read.
 safetensors and npz hold the variables by name; onnx the program too, with an open batch size."""
-HINT = """MODEL is a folder of save_inference_model, save_persistables or save_params, or the path that
-paddle.static.save_inference_model or fluid.save was given. safetensors and onnx need: pip install 'fleet_mpi[export]'
+HINT = f"""MODEL is a folder of save_inference_model, save_persistables or save_params, or the path that
+paddle.static.save_inference_model or fluid.save was given.
+safetensors and onnx need: {installing("export")}
 example: python -m fleet_mpi export digits.model --to onnx"""
 
 

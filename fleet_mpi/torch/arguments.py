@@ -16,8 +16,7 @@ def the_job(job: Job | None) -> Job:
 def array_of(tensor: torch.Tensor, what: str) -> np.ndarray:
     """A numpy array over the memory of a tensor, never a copy."""
     try:
-        array: np.ndarray = tensor.detach().numpy()
-        return array
+        return np.asarray(tensor.detach().numpy())
     except (TypeError, RuntimeError) as problem:
         raise UsageError(f"{what}: expected a dense tensor in host memory, of a type that numpy has, got "
                          f"{tensor.dtype} on {tensor.device}: {problem}") from None

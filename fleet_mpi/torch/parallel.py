@@ -69,11 +69,12 @@ class _Gradients:
 
     def __init__(self, model: torch.nn.Module, job: Job, options: Options) -> None:
         self.params = {name: one for name, one in model.named_parameters() if one.requires_grad}
-        self.shapes = [Gradient(name, one.shape, str(one.dtype)) for name, one in (
-            (name, array_of(one, f"{WHAT}: {name!r}")) for name, one in self.params.items())]
+        arrays = {name: array_of(one, f"{WHAT}: {name!r}") for name, one in self.params.items()}
+        arrays[USED] = np.empty(len(arrays), np.float32)
+        self.shapes = {name: Gradient(name, one.shape, str(one.dtype)) for name, one in arrays.items()}
         self.options, self.group = options, job.group()
         agreement.refuse_differences(self.group.gather_values(
-            {"parameter": {one.name: f"{one.dtype} {list(one.shape)}" for one in self.shapes},
+            {"parameter": {name: f"{one.dtype} {list(one.shape)}" for name, one in self.shapes.items()},
              "options": str(options)}), self.group.index)
         self.connection: EqualConnection | None = None   # from the end of the first backward pass on
         self.is_active, self.is_running = True, False
@@ -121,13 +122,11 @@ class _Gradients:
 
     def _finish(self) -> None:
         """The backward pass is over: wait for the sums."""
-        missing = [name for name, one in self.params.items() if one.grad is None]
         connection = self.connection or self._connect()
-        for name in self.params:
-            if name not in self.made:
-                self._place(name)
         used = connection.flat.views[USED]
-        used[...] = [name not in missing for name in self.params]
+        used[...] = [one.grad is not None for one in self.params.values()]
+        for name in self.params.keys() - self.made:
+            self._place(name)
         self.made = dict.fromkeys(self.order)
         self._send_what_is_next(connection)
         connection.wait()
@@ -141,9 +140,8 @@ class _Gradients:
     def _connect(self) -> EqualConnection:
         """Collective: the flat gradients, in the order of worker 0's first backward pass."""
         first = self.group.gather_values(list(self.made))[0]
-        self.order = [*dict.fromkeys([*first, *self.params]), USED]
-        shapes = {one.name: one for one in (*self.shapes, Gradient(USED, (len(self.params),), "float32"))}
-        gradients = [shapes[name] for name in self.order]
+        self.order = list(dict.fromkeys([*first, *self.shapes]))
+        gradients = [self.shapes[name] for name in self.order]
         buckets = fuse(gradients, self.options.fuse_mb, self.options.last_mb)
         self.connection = EqualConnection(EqualTerms(self.group.size, self.group.index, gradients, buckets,
                                                      self.options, {}), self.group)

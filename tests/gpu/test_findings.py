@@ -45,7 +45,7 @@ def test_a_driver_without_the_toolkit_is_no_gpu(emulation, tmp_path, name, said)
             (tmp_path / path.name).symlink_to(path)
     ended = subprocess.run([sys.executable, "-c", WHY], capture_output=True, text=True, timeout=120, cwd=ROOT,
                            env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
-    assert said in ended.stdout and "pip install 'fleet_mpi[cuda13]'" in ended.stdout, ended.stdout + ended.stderr
+    assert said in ended.stdout and "pip install '.[cuda13]'" in ended.stdout, ended.stdout + ended.stderr
 
 
 def test_products_of_stacks_of_matrices():

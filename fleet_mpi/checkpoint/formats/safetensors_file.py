@@ -15,7 +15,7 @@ import numpy as np
 from fleet_mpi.arrays import to_host
 from fleet_mpi.checkpoint.folders import file_names
 from fleet_mpi.checkpoint.formats.base import Value
-from fleet_mpi.errors import CheckpointDamaged, EnvironmentProblem
+from fleet_mpi.errors import CheckpointDamaged, EnvironmentProblem, installing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -107,5 +107,5 @@ def _library() -> Any:
         from safetensors import numpy as library
     except ImportError:
         raise EnvironmentProblem("safetensors files need the package safetensors, which is not installed: "
-                                 "pip install 'fleet_mpi[export]', or pip install safetensors") from None
+                                 f"{installing('export')}, or pip install safetensors") from None
     return library

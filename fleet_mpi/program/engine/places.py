@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from fleet_mpi import arrays, notices, settings
-from fleet_mpi.errors import EnvironmentProblem, UsageError
+from fleet_mpi.errors import EnvironmentProblem, UsageError, installing
 from fleet_mpi.ranks import devices
 
 _TOLD = 120  # letters of an error's text
@@ -81,7 +81,7 @@ def why_no_gpu():
     try:
         xp = arrays.cupy_module()
     except ImportError:
-        return "cupy is not installed (pip install 'fleet_mpi[cuda12]' or 'fleet_mpi[cuda13]')"
+        return f"cupy is not installed ({installing('cuda12', 'cuda13')})"
     try:
         count = xp.cuda.runtime.getDeviceCount()
     except Exception as error:  # cupy raises its own kinds for a missing or old driver
@@ -103,7 +103,7 @@ def _why_it_does_not_compute(xp, count):
             version = xp.cuda.runtime.runtimeGetVersion() // 1000
             told = f"{type(error).__name__}: {' '.join(str(error).split())[:_TOLD]}"
             return f"cupy finds a GPU but cannot compute: {part} is missing or does not work ({told}); " \
-                   f"pip install 'fleet_mpi[cuda{version}]' brings it"
+                   f"{installing(f'cuda{version}')} brings it"
     return None
 
 

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from fleet_mpi import modes
-from fleet_mpi.parameter_server.client import Client
 from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.placement import Variable, place
+from tests.mpi.inside.halves import servers_among, take_part
 from tests.unit.modes.loop import VARIABLES, LeastSquares
 
 # Nothing bounds how far a worker gets while messages travel, but the queue.
@@ -46,19 +44,18 @@ class Worker:
         return self.client.layout.views(self.client.grads)
 
 
-def train(client, mode, options, workers, steps):
+def train(connection, steps):
     """A worker's life; returns how far its parameters are from the truth at the end."""
-    half, own = modes.worker_half(mode, client, options, workers), Worker(client)
-    client.rates[...] = 0.3 if mode in ("sync", "half_async") else 0.1 / workers
-    client.collect(client.pull())
-    half.restart()
+    client, own, mode = connection.client, Worker(connection.client), connection.terms.mode
+    client.rates[...] = 0.3 if mode in ("sync", "half_async") else 0.1 / connection.terms.workers
+    connection.pull()
     for step in range(steps):
         problem.gradient(own, client.index, step)
         if mode == "geo":
             for name, param in own.params(0).items():
                 param -= np.float32(0.1) * own.grads(0)[name]
-        half.after_backward()
-    half.finish()
+        connection.exchange()
+    connection.flush()
     client.collect(client.pull())
     client.leave()
     return problem.distance(own.params(0))
@@ -66,21 +63,14 @@ def train(client, mode, options, workers, steps):
 
 def run(transport, mode, options, variables, steps):
     """(batches per worker that a server applied, what they should be, how far a worker is from the truth)."""
-    servers = max(1, transport.comm.size // 2)
-    workers, ranks = transport.comm.size - servers, list(range(transport.comm.size))
+    servers = servers_among(transport.comm.size)
     described = Description(place(variables, servers), {one.name: recipe("sgd", "rate") for one in variables},
                             ("rate",))
-    counts, distance = [steps] * workers, 0.0
-    if transport.rank < servers:
-        server = Server(transport, transport.rank, ranks[servers:], ranks[:servers], described,
-                        modes.server_half(mode, options, workers))
-        server.serve()
-        counts = getattr(server.mode, "batches", server.applied)
-    else:
-        client = Client(transport, transport.rank - servers, ranks[:servers], described)
-        distance = train(client, mode, options, workers, steps)
+    expected = [steps] * (transport.comm.size - servers)
+    server, distance = take_part(transport, described, lambda connection: train(connection, steps), mode, options)
+    counts = expected if server is None else getattr(server.mode, "batches", server.applied)
     transport.comm.Barrier()
-    return counts, [steps] * workers, distance
+    return counts, expected, distance or 0.0
 
 
 @pytest.mark.mpi(min_size=2)

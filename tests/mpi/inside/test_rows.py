@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from fleet_mpi.modes.sync import SyncServer
-from fleet_mpi.parameter_server.client import Client
 from fleet_mpi.parameter_server.recipes import BoundNorm, Decay, recipe
-from fleet_mpi.parameter_server.server import Server
+from tests.mpi.inside.halves import servers_among, take_part
 from tests.unit.parameter_server.rows_job import (
     RATE,
     OneProcess,
@@ -35,25 +33,18 @@ def transport():
 @pytest.mark.parametrize("method, slice_up, largest", (("RoundRobin", True, None), ("HashName", True, 1024),
                                                        ("Balanced", False, None)))
 def test_a_job_has_the_bits_of_one_process(transport, name, method, slice_up, largest):
-    servers = max(1, transport.comm.size // 2)
-    workers, description = transport.comm.size - servers, described(servers, RECIPES[name], method, slice_up)
-    ranks = list(range(transport.comm.size))
-    if transport.rank < servers:
-        server = Server(transport, transport.rank, ranks[servers:], ranks[:servers], description, SyncServer(),
-                        largest=largest)
-        fill(server, first_values())
-        server.serve()
-    else:
-        work(Client(transport, transport.rank - servers, ranks[:servers], description, largest=largest), workers,
-             OneProcess(first_values(), RECIPES[name]))
+    description = described(servers_among(transport.comm.size), RECIPES[name], method, slice_up)
+    take_part(transport, description, lambda connection: work(connection, OneProcess(first_values(), RECIPES[name])),
+              prepare=lambda server: fill(server, first_values()), largest=largest)
     transport.comm.Barrier()
 
 
-def work(client, workers, alone):
+def work(connection, alone):
     """Some rounds as one worker; compare before leaving."""
+    client = connection.client
     client.rates[...] = RATE
     for step in range(3):
-        gradients = drawn_gradients(workers, step)
+        gradients = drawn_gradients(connection.terms.workers, step)
         client.collect(start_push(client, gradients[client.index]))
         alone.round(gradients)
     found = values_at(client)

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from fleet_mpi import modes
-from fleet_mpi.parameter_server.client import Client
 from fleet_mpi.parameter_server.description import Description, param
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.placement import Variable, place
+from tests.mpi.inside.halves import servers_among, take_part
 
 # The first one is more than a message: it travels in pieces.
 VARIABLES = [Variable("long", (1000, 300)), Variable("b", (7,)), Variable("c", (90, 100))]
@@ -50,16 +48,16 @@ def snapshots(client, pushers):
 @pytest.mark.parametrize("mode", ("async", "sync"))
 def test_what_is_fetched_has_the_same_pushes_everywhere(comm, mode):
     from fleet_mpi.wire.mpi import MPITransport
-    servers, workers = list(range(comm.size // 2)), list(range(comm.size // 2, comm.size))
-    described = Description(place(VARIABLES, len(servers)), {one.name: recipe("sgd", "lr") for one in VARIABLES},
-                            ("lr",))
-    transport = MPITransport(comm)
-    if comm.rank in servers:
-        Server(transport, comm.rank, workers, servers, described, modes.server_half(mode, {}, len(workers))).serve()
-        return
-    client = Client(transport, workers.index(comm.rank), servers, described)
+    described = Description(place(VARIABLES, servers_among(comm.size)),
+                            {one.name: recipe("sgd", "lr") for one in VARIABLES}, ("lr",))
+    take_part(MPITransport(comm), described, work, mode)
+
+
+def work(connection):
+    """Push, or look; in sync mode the one who looks pushes before."""
+    client, mode, workers = connection.client, connection.terms.mode, connection.terms.workers
     if client.index > 0 or mode == "sync":
         push_all(client)
     if client.index == 0:
-        snapshots(client, pushers=1 if mode == "sync" else len(workers) - 1)
+        snapshots(client, pushers=1 if mode == "sync" else workers - 1)
     client.leave()

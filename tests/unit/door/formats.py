@@ -6,4 +6,4 @@ import pytest
 
 SAFETENSORS = pytest.param("safetensors", marks=pytest.mark.skipif(
     importlib.util.find_spec("safetensors") is None,
-    reason="safetensors is not installed: pip install 'fleet_mpi[export]'"))
+    reason="safetensors is not installed: pip install '.[export]'"))

@@ -38,7 +38,7 @@ def test_npz_is_read_by_numpy(folder, tmp_path):
 
 def test_safetensors_are_read_by_their_own_loader(folder, tmp_path):
     library = pytest.importorskip("safetensors.numpy",
-                                  reason="safetensors is not installed: pip install 'fleet_mpi[export]'")
+                                  reason="safetensors is not installed: pip install '.[export]'")
     size = (export(folder, "safetensors", tmp_path / "out.safetensors"), (tmp_path / "out.safetensors").stat().st_size)
     assert size[0] == f"2 variables, 8 elements, {size[1]} bytes"
     assert_holds(library.load_file(tmp_path / "out.safetensors"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="onnx is not installed: pip install 'fleet_mpi[export]'")
+pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[export]'")
 
 from fleet_mpi import fluid
 from fleet_mpi.errors import UsageError

@@ -83,7 +83,7 @@ def test_a_state_under_one_path_is_read(exe, tmp_path):
 
 
 def test_one_file_of_variables_is_read_where_it_names_them_or_is_one(exe, tmp_path):
-    pytest.importorskip("safetensors", reason="safetensors is not installed: pip install 'fleet_mpi[export]'")
+    pytest.importorskip("safetensors", reason="safetensors is not installed: pip install '.[export]'")
     fluid.io.save_params(exe, str(tmp_path / "named"), filename="all.safetensors")
     assert [one.name for one in read_saved(str(tmp_path / "named")).values] == ["b", "below/w"]
 

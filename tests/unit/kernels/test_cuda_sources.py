@@ -306,7 +306,7 @@ def test_arrays_of_cupy_get_the_version_for_it(monkeypatch):
 
 
 def nvrtc():
-    """NVRTC from the package index (pip install 'fleet_mpi[ptx]') or of the system; skips where there is none."""
+    """NVRTC from the package index (pip install '.[ptx]') or of the system; skips where there is none."""
     spec = importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.cuda_nvrtc")
     found = [path for folder in (spec.submodule_search_locations if spec else ())
              for path in sorted(pathlib.Path(folder, "lib").glob("libnvrtc.so.*"))]

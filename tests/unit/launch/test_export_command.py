@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
+from fleet_mpi.errors import installing
 from fleet_mpi.launch import export_command
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +44,7 @@ def test_the_file_is_called_like_the_model(said, model, tmp_path):
 
 
 def test_onnx_tells_what_goes_in_and_comes_out(said, model, tmp_path):
-    onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'fleet_mpi[export]'")
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[export]'")
     code, out, error = said("model", "--to", "onnx", "--output", "below/y.onnx")
     assert (code, error) == (0, "")
     assert out.startswith("below/y.onnx: 3 nodes from x float32[N, 3] to fc_0.tmp_2 float32[?, 2], ")
@@ -78,8 +79,7 @@ def test_a_missing_library_is_code_3_and_the_line_that_installs_it(said, model, 
         monkeypatch.delitem(sys.modules, name)
     got, out, error = said("model", "--to", to)
     assert (got, out) == (3, "")
-    assert f"need the package {to}, which is not installed: pip install 'fleet_mpi[export]', or pip install {to}\n" \
-        in error
+    assert f"need the package {to}, which is not installed: {installing('export')}, or pip install {to}\n" in error
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 

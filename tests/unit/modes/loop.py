@@ -10,11 +10,11 @@ import threading
 
 import numpy as np
 
-from fleet_mpi import modes
-from fleet_mpi.parameter_server.client import Client
+from fleet_mpi.connections.server import new_server
+from fleet_mpi.connections.terms import Terms, Uplink
+from fleet_mpi.connections.worker import WorkerConnection
 from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.ranks import waiting
 from fleet_mpi.wire.loopback import Network
@@ -28,20 +28,34 @@ class Loop:
     def __init__(self, mode="sync", options=None, servers=1, workers=2, variables=VARIABLES, rule="sgd", rate=0.1,
                  steps=(), method="RoundRobin", slice_up=True, block=8192, largest=None, fault=None, row_tables=(),
                  before_update=None, **hypers):
-        self.network, self.variables = Network(fault), variables
+        self.network, self.variables = Network(), variables
         placement = place(variables, servers, method, slice_up, block)
         described = Description(placement, {one.name: recipe(rule, "rate", steps, **hypers) for one in variables},
                                 ("rate",), tuple(row_tables))
         ranks = list(range(servers)), list(range(servers, servers + workers))
-        self.servers = [Server(self.network.transport(i), i, ranks[1], ranks[0], described,
-                               modes.server_half(mode, options, workers), name_of="rank {}".format,
-                               before_update=before_update, largest=largest) for i in ranks[0]]
-        self.clients = [Client(self.network.transport(rank), i, ranks[0], described, "rank {}".format, largest)
-                        for i, rank in enumerate(ranks[1])]
-        self.halves = [modes.worker_half(mode, client, options, workers) for client in self.clients]
+        terms = Terms(described, tuple(map("server {}".format, ranks[0])), workers, mode=mode, options=options or {},
+                      largest=largest)
+
+        def prepare(server):
+            server.before_update = before_update
+        self.servers = [new_server(terms, i, self.network.transport(i), ranks[1], ranks[0], prepare,
+                                   "rank {}".format) for i in ranks[0]]
+        connections = [self._connected(terms, i, ranks) for i in range(workers)]
+        self.clients, self.halves = [one.client for one in connections], [one.half for one in connections]
         for client in self.clients:
             client.rates[...] = rate
+        # What a test holds back and counts is what comes after the greetings.
+        self.network.fault = fault
+        self.network.sent.clear()
         self.players = {}
+
+    def _connected(self, terms, worker, ranks):
+        """A worker that has greeted the servers; they answer while it waits."""
+        transport = self.network.transport(ranks[1][worker])
+        transport.on_wait = lambda: any([server.advance() for server in self.servers])
+        connection = WorkerConnection(terms, Uplink(worker, transport, ranks[0], "rank {}".format))
+        transport.on_wait = None
+        return connection
 
     # ------------------------------------------------------------------ running
 

@@ -1,5 +1,9 @@
 """Embeddings whose rows live on servers: without an optimizer, without gradients, and compiled."""
 
+import os
+import shutil
+import sysconfig
+
 import numpy as np
 import pytest
 
@@ -21,6 +25,36 @@ def test_compiled_is_equal_to_the_bit(backend):
         return digest(model, model.rows(torch.arange(trainings.ROWS)))
     params, rows = trainings.by_numpy(1)
     assert run(work, 1, 1) == [digest(*params, rows)]
+
+
+COMPILER = shutil.which(os.environ.get("CXX", "g++"))
+HEADERS = os.path.join(sysconfig.get_path("include"), "Python.h")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.skipif(COMPILER is None or not os.path.exists(HEADERS),
+                    reason="torch.compile's inductor needs a C++ compiler and Python.h, and they are not both here")
+def test_compiled_by_a_compiler_it_learns_the_same():
+    """To float32 accuracy: the compiler may fuse products and sums."""
+    def work(job):
+        model, _ = trainings.train_by_servers(job, backend="inductor")
+        return [one.detach().numpy().copy() for one in (*model.parameters(), model.rows(torch.arange(trainings.ROWS)))]
+    found, = run(work, 1, 1)
+    params, rows = trainings.by_numpy(1)
+    for one, expected in zip(found, (*params, rows), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("workers, servers", ((1, 1), (2, 1), (3, 2)))
+def test_rows_on_servers_and_equal_workers_above_them_are_equal_to_the_bit(workers, servers):
+    def work(job):
+        model = trainings.train_beside_parallel(job)
+        job.barrier()   # the others' last rows are there
+        return digest(model, model.rows(torch.arange(trainings.ROWS)))
+    with trainings.one_thread():
+        found = run(work, workers, servers)
+        assert found == [digest(*trainings.beside_by_one_process(workers))] * workers
 
 
 def test_a_step_of_the_job_ends_a_step_without_an_optimizer():

@@ -165,22 +165,57 @@ def by_numpy(workers, rule="adam"):
     with seeded(0):
         model = nn.Linear(2 * DIM, 1)
     params = [one.detach().numpy() for one in model.parameters()]
-    states, rows = [RULES[rule].new_states(one) for one in params], first_rows()
-    row_states = RULES["adagrad"].new_states(rows)
+    states = [RULES[rule].new_states(one) for one in params]
+
+    def update(step, found):
+        for number, (one, grads) in enumerate(zip(params, found)):
+            rate = np.array([(0.01, 0.1)[number] * 0.5 ** (step // 2)], "float32")
+            RULES[rule].run(one, grads.numpy(), rate, *states[number], **RULES[rule].complete({}))
+    return params, rows_by_numpy(workers, model, update)
+
+
+def rows_by_numpy(workers, last, update):
+    """Train the rows below a last layer, which ``update(step, mean gradients)`` trains; returns the rows."""
+    rows = first_rows()
+    states = RULES["adagrad"].new_states(rows)
     for step in range(STEPS):
         found, pushed = [], []
         for worker in range(workers):
-            model.zero_grad()
+            last.zero_grad()
             taken = [torch.from_numpy(rows[ids_of(worker, step)]).requires_grad_() for _ in range(2)]
-            clicks_loss(lambda ids: model((taken[0] + taken[1]).flatten(1)).squeeze(1), ids_of(worker, step)).backward()
-            found.append([one.grad for one in model.parameters()])
+            clicks_loss(lambda ids: last((taken[0] + taken[1]).flatten(1)).squeeze(1), ids_of(worker, step)).backward()
+            found.append([one.grad for one in last.parameters()])
             pushed.append([one.grad.numpy() for one in taken])
-        for number, (one, grads) in enumerate(zip(params, zip(*found))):
-            rate = np.array([(0.01, 0.1)[number] * 0.5 ** (step // 2)], "float32")
-            RULES[rule].run(one, averaged(grads, torch.from_numpy(one)).numpy(), rate, *states[number],
-                            **RULES[rule].complete({}))
-        _update_rows(rows, row_states, pushed, [ids_of(worker, step).numpy().reshape(-1) for worker in range(workers)])
-    return params, rows
+        update(step, [averaged(grads, one) for grads, one in zip(zip(*found), last.parameters())])
+        _update_rows(rows, states, pushed, [ids_of(worker, step).numpy().reshape(-1) for worker in range(workers)])
+    return rows
+
+
+def train_beside_parallel(job):
+    """A worker's part: rows on servers, the layer above them by ``fleet.parallel``; returns the model."""
+    with seeded(job.worker):
+        model = Clicks(job)
+    fleet.parallel(model, how="exact", job=job)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        clicks_loss(model, ids_of(job.worker, step)).backward()
+        optimizer.step()
+        job.step()
+    return model
+
+
+def beside_by_one_process(workers):
+    """The same by one process; returns (last layer, rows)."""
+    with seeded(0):
+        last = nn.Linear(2 * DIM, 1)
+    optimizer = torch.optim.SGD(last.parameters(), 0.1)
+
+    def update(step, found):
+        for one, mean in zip(last.parameters(), found):
+            one.grad = mean
+        optimizer.step()
+    return last, rows_by_numpy(workers, last, update)
 
 
 def _update_rows(rows, states, pushed, ids):

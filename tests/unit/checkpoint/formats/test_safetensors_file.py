@@ -25,7 +25,7 @@ DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float3
 @pytest.fixture
 def library():
     return pytest.importorskip("safetensors.numpy",
-                               reason="safetensors is not installed: pip install 'fleet_mpi[export]'")
+                               reason="safetensors is not installed: pip install '.[export]'")
 
 
 def test_the_ending_of_a_file_chooses_it():
@@ -85,6 +85,6 @@ def test_damage_is_a_sentence(library, tmp_path, with_manifest, said):
 
 def test_without_the_library_the_line_that_installs_it_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(EnvironmentProblem, match=r"not installed: pip install 'fleet_mpi\[export\]'"):
+    with pytest.raises(EnvironmentProblem, match=r"not installed: pip install '\.\[export\]'"):
         write(tmp_path, [Value("a", np.ones(2))])
     assert list(files(tmp_path)) == []

@@ -22,6 +22,20 @@ print(answer.tolist(), before, [name for name in sys.modules if name.split(".")[
 """
 
 
+IMPORT = """
+import time
+from fleet_mpi import fluid
+fluid.io.load_inference_model
+print(time.process_time())
+"""
+
+
+def fresh(program, folder):
+    """Run a program in a process that knows nothing but where the package is."""
+    return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=120,
+                          env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(folder)})
+
+
 @pytest.mark.slow
 def test_a_fresh_process_answers_without_mpi(tmp_path):
     x = fluid.layers.data("x", [3])
@@ -30,6 +44,10 @@ def test_a_fresh_process_answers_without_mpi(tmp_path):
     exe.run(fluid.default_startup_program())
     fluid.io.save_inference_model(str(tmp_path / "model"), ["x"], [y], exe)
     want, = exe.run(feed={"x": np.ones((2, 3), "float32")}, fetch_list=[y])
-    ended = subprocess.run([sys.executable, "-c", ANSWER], cwd=tmp_path, capture_output=True, text=True, timeout=120,
-                           env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(tmp_path)})
+    ended = fresh(ANSWER, tmp_path)
     assert (ended.stdout, ended.stderr) == (f"{want.tolist()} [] []\n", "")
+
+
+def test_importing_takes_less_than_a_second_of_cpu(tmp_path):
+    # All of the process, the interpreter's start included; neighbours of this machine slow it down, so one may suffice.
+    assert any(float(fresh(IMPORT, tmp_path).stdout) < 1.0 for _ in range(4))

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="onnx is not installed: pip install 'fleet_mpi[export]'")
+pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[export]'")
 
 from fleet_mpi.checkpoint.formats import Value
 from fleet_mpi.errors import UsageError

@@ -99,7 +99,7 @@ class WithoutBlas(WithoutNvrtc):
                                               (WithoutBlas, "cuBLAS is missing.*ImportError.*libcublas")))
 def test_a_gpu_without_the_toolkit_is_none_and_says_what_to_install(asarray, missing, monkeypatch):
     with machine_with(Device([]), asarray, monkeypatch):
-        assert re.search(missing + r".*pip install 'fleet_mpi\[cuda13\]'", places.why_no_gpu())
+        assert re.search(missing + r".*pip install '\.\[cuda13\]'", places.why_no_gpu())
         assert not places.is_compiled_with_cuda() and places.cuda_device_count() == 0
 
 
