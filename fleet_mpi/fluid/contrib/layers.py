@@ -11,7 +11,7 @@ _LATE = {"ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
          **dict.fromkeys(("match_matrix_tensor", "sequence_topk_avg_pooling", "var_conv_2d"),
                          "fleet_mpi.program.layers.matching"),
          **dict.fromkeys(("tdm_child", "tdm_sampler"), "fleet_mpi.program.layers.tree_nodes"),
-         "tree_conv": "fleet_mpi.program.layers.tree_conv",
+         "tree_conv": "fleet_mpi.program.layers.tree_convolution",
          **dict.fromkeys(("basic_gru", "basic_lstm"), "fleet_mpi.program.layers.stacked_rnn"),
          **dict.fromkeys(("BasicGRUUnit", "BasicLSTMUnit"), "fleet_mpi.program.layers.recurrent_units")}
 _REFUSED = {

@@ -14,6 +14,7 @@ def distinct_numbers(words, below, out):
     xp = module_of(words)
     for i in range(out.shape[0]):
         number = (words[i].astype("uint64") * (below - i) >> 32).astype("int64")
-        for taken in xp.sort(out[:i], axis=0):  # ascending: each that is not above moves the number on by one
-            number = number + (number >= taken)
+        taken = xp.sort(out[:i], axis=0)  # ascending: each that is not above moves the number on by one
+        for j in range(i):
+            number = number + (number >= taken[j])
         out[i] = number

@@ -26,7 +26,7 @@ Functions of 1.x, networks:
     images                  patches, grids, resizing, channels
     click                   layers of click models
     tree_nodes              nodes of an index tree: children, samples
-    tree_conv               convolution over trees
+    tree_convolution        convolution over trees
     matching                texts matched word by word
     nets                    groups of layers (``fluid.nets``)
     sequence_nets           groups of sequence layers (``fluid.nets``)

@@ -64,11 +64,11 @@ def _check_layers(counts, nodes, leaves):
                          f"layer_node_num_list, got neg_samples_num_list={list(counts)}")
     for number, (count, most) in enumerate(zip(counts, nodes)):
         if not 0 <= count < most:
-            raise UsageError(f"tdm_sampler: layer {number} has {most} nodes: expected 0 to {most - 1} negative samples, "
-                             f"got neg_samples_num_list[{number}]={count}")
+            raise UsageError(f"tdm_sampler: layer {number} has {most} nodes: expected 0 to {most - 1} negative "
+                             f"samples, got neg_samples_num_list[{number}]={count}")
     if leaves is None or not 0 < leaves < sum(nodes):
-        raise UsageError(f"tdm_sampler: leaf_node_num: expected fewer leaves than the {sum(nodes)} nodes of all layers, "
-                         f"got {leaves!r}")
+        raise UsageError(f"tdm_sampler: leaf_node_num: expected fewer leaves than the {sum(nodes)} nodes of all "
+                         f"layers, got {leaves!r}")
 
 
 def _whole(helper, argument, dtype):

@@ -67,7 +67,7 @@ Texts and trees:
 
     matching                texts matched word by word: images of pairs, averages of their largest numbers
     image_convolution       convolution over images of any size
-    tree_conv               convolution over trees
+    tree_convolution        convolution over trees
 
 Sequences (LoD):
 
@@ -216,7 +216,7 @@ FAMILIES = {
     "tensor_array": (
         "empty_array write_to_array write_to_array_grad read_from_array read_from_array_grad lod_array_length"),
     "tensor_products": "bilinear_tensor_product einsum add_position_encoding",
-    "tree_conv": "tree_conv",
+    "tree_convolution": "tree_conv",
     "tree_nodes": "tdm_child tdm_sampler",
 }
 FAMILY_OF = {type: family for family, types in FAMILIES.items() for type in types.split()}

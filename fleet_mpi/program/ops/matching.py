@@ -62,8 +62,8 @@ class MatchMatrixTensor:
         wanted = (x[1], k.attr("dim_t"), y[1])
         if any(a != b and a != -1 for a, b in zip(wanted, weight)):
             k.fail(f"expected W [columns of X, dim_t, columns of Y] = {list(wanted)}, got {list(weight)}")
-        sizes = np.diff(_pair_offsets(k, k.meta)[2]) if k.concrete else None
-        k.set("Out", [-1 if sizes is None else sizes.sum(), 1], lod=(() if sizes is None else lod_rows.level_of(sizes),))
+        level = tuple(_pair_offsets(k, k.meta)[2].tolist()) if k.concrete else ()
+        k.set("Out", [level[-1] if level else -1, 1], lod=(level,))
         k.set("Tmp", [-1 if -1 in x else x[0] * weight[1] * weight[2], 1], lod=())
 
     def run(k):
@@ -79,8 +79,9 @@ class MatchMatrixTensor:
         x, weight, dout = k["X"], k["W"], k["Out@GRAD"]
         dmade, flat, calls = k.scratch((len(x), *weight.shape[1:]), dout.dtype), weight.reshape(len(weight), -1), []
         if k.has("X@GRAD") or k.has("W@GRAD"):
-            pairs = _pairs(k, dmade, k["Y"], dout, of_forward(k))
-            calls += [lambda: dmade.fill(0), _together([(image, y, rows.transpose(1, 0, 2)) for rows, y, image in pairs])]
+            pairs = _together([(image, y, rows.transpose(1, 0, 2))
+                               for rows, y, image in _pairs(k, dmade, k["Y"], dout, of_forward(k))])
+            calls += [lambda: dmade.fill(0), pairs]
         if k.has("X@GRAD"):
             calls.append(product(dmade.reshape(len(x), -1), flat.T, k["X@GRAD"]))
         if k.has("W@GRAD"):
@@ -150,7 +151,8 @@ class SequenceTopkAvgPooling:
         x, xp, topks = k["X"].reshape(-1), k.xp, list(k.attr("topks"))
         begins, widths, longest = _lines(k, k.meta)
         places, out = k["pos"].reshape(-1, topks[-1]), k["Out"].reshape(-1, len(topks))
-        find, ends, divisors = largest_places.pick(x), [top - 1 for top in topks], xp.asarray(np.array(topks, x.dtype))
+        find, divisors, ends = largest_places.pick(x), *(xp.asarray(one) for one in (
+            np.array(topks, x.dtype), np.array(topks) - 1))
 
         def run():
             find(x, begins, widths, longest, places)

@@ -27,7 +27,8 @@ class RankAttention:
         if x[0] != offset[0] and -1 not in (x[0], offset[0]):
             k.fail(f"expected a row of RankOffset for each of the {x[0]} rows of X, got {offset[0]}")
         if len(weight) != 2 or weight[0] != ranks * ranks * x[1] and x[1] != -1:
-            k.fail(f"expected RankParam [MaxRank x MaxRank x columns = {ranks * ranks * x[1]}, any], got {list(weight)}")
+            k.fail(f"expected RankParam [MaxRank x MaxRank x columns of X = {ranks * ranks * x[1]}, any], got "
+                   f"{list(weight)}")
         k.set("Out", [x[0], weight[1]])
         k.set("InputHelp", [x[0], ranks * x[1] if x[1] != -1 else -1], lod=())
         k.set("InsRank", [x[0], 1], lod=())
@@ -36,7 +37,7 @@ class RankAttention:
         """Gather, then a product for each rank, of which a sample takes its own."""
         out, own, xp = k["Out"], k["InsRank"], k.xp
         gather, blocks = _gather_call(k), _blocks(k, k["RankParam"])
-        made = k.scratch((len(blocks), *out.shape), out.dtype)
+        made = [k.scratch(out.shape, out.dtype) for _ in blocks]
         multiply = products([(k["InputHelp"], block, one) for block, one in zip(blocks, made)])
 
         def run():
@@ -51,7 +52,7 @@ class RankAttention:
         """Each rank's matrix from the samples that have it."""
         dout, own, xp = k["Out@GRAD"], k["InsRank"], k.xp
         blocks = _blocks(k, k["RankParam@GRAD"])
-        parts = k.scratch((len(blocks), *dout.shape), dout.dtype)
+        parts = [k.scratch(dout.shape, dout.dtype) for _ in blocks]
         multiply = products([(k["InputHelp"].T, part, block) for part, block in zip(parts, blocks)])
 
         def run():
@@ -63,8 +64,8 @@ class RankAttention:
 
 def _blocks(k, weight):
     """The matrix of each rank: rows for the columns of the first rank's sample, then the second's, ..."""
-    ranks = k.attr("MaxRank")
-    return list(weight.reshape(ranks, weight.shape[0] // ranks, weight.shape[1]))
+    stack = weight.reshape(k.attr("MaxRank"), -1, weight.shape[1])
+    return [stack[rank] for rank in range(len(stack))]
 
 
 def _gather_call(k):

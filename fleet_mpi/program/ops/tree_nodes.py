@@ -126,9 +126,10 @@ class _Layer:
 
 
 def _layers(k):
-    ends, counts, own = list(k.attr("layer_offset_lod")), list(k.attr("neg_samples_num_list")), k.attr("output_positive")
+    ends, counts, own = (k.attr(name) for name in ("layer_offset_lod", "neg_samples_num_list", "output_positive"))
     if len(ends) != len(counts) + 1 or not counts or ends[0] != 0:
-        k.fail(f"expected layer_offset_lod from 0 on, a number more than neg_samples_num_list, got {ends} and {counts}")
+        k.fail(f"expected layer_offset_lod from 0 on, a number more than neg_samples_num_list, got {list(ends)} and "
+               f"{list(counts)}")
     layers = []
     for number, (first, last, count) in enumerate(zip(ends, ends[1:], counts)):
         if not 0 <= count < last - first:

@@ -74,7 +74,7 @@ def with_number(column, number):
     (changed(RankOffset=OFFSET[:, :5]), r"2 x MaxRank \+ 1 = 7\], got \[7, 2\] and int32\[7, 5\]"),
     (changed(RankOffset=OFFSET[:5]), "a row of RankOffset for each of the 7 rows of X, got 5"),
     (changed(RankOffset=OFFSET * 1.0), "whole numbers RankOffset"),
-    (changed(RankParam=np.ones((12, 4))), r"RankParam \[MaxRank x MaxRank x columns = 18, any\], got \[12, 4\]"),
+    (changed(RankParam=np.ones((12, 4))), r"RankParam \[MaxRank x MaxRank x columns of X = 18, any\], got \[12, 4\]"),
     (changed(RankOffset=with_number(0, 4)), "gives row 0 of X the rank 4: expected at most MaxRank=3"),
     (changed(RankOffset=with_number(2, 7)), "id 7 at position 0 is outside X of 7 rows"),
 ])

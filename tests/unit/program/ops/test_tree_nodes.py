@@ -47,8 +47,8 @@ test_forward, test_device = checks(CASES)
 
 
 def outputs_of(case):
-    built = Built(case)
-    return lambda: Executor().run(built.program, built.feed, ["Out_out_0"], scope=built.scope)[0]
+    built, executor = Built(case), Executor()
+    return lambda: executor.run(built.program, built.feed, ["Out_out_0"], scope=built.scope)[0]
 
 
 def wide(count, seed=0):

@@ -1,4 +1,4 @@
-"""The layer of program/layers/tree_conv.py."""
+"""The layer of program/layers/tree_convolution.py."""
 
 import numpy as np
 import pytest

@@ -7,8 +7,7 @@ between left and right by its place among its siblings. The window is these thre
 import numpy as np
 
 from fleet_mpi.kernels.products import product
-from fleet_mpi.kernels.reference import rows as row_kernels
-from fleet_mpi.kernels.reference import sequence as kernels
+from fleet_mpi.kernels.reference import rows as row_kernels, sequence as kernels
 from fleet_mpi.program.engine.outside import Check
 from fleet_mpi.program.graph.registry import op
 

@@ -1,4 +1,4 @@
-"""The op of program/ops/tree_conv.py."""
+"""The op of program/ops/tree_convolution.py."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def convolved(inputs, attrs):
     """Window by window, as the paper's formulas say (and the original's, for right)."""
     nodes, weight, depth = inputs["NodesVector"], inputs["Filter"], attrs["max_depth"]
     out = np.zeros((*nodes.shape[:2], *weight.shape[2:]))
-    for n, tree in enumerate(inputs["EdgeSet"].tolist()):
+    for n, tree in enumerate(inputs["EdgeSet"].astype(int).tolist()):
         edges = [tuple(pair) for pair in tree if 0 not in pair]
         for root in range(1, len(edges) + 2):
             for node, level, place, count in [(root, 0, 1, 1), *below(edges, root, 0, depth)]:
