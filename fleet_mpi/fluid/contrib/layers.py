@@ -15,6 +15,6 @@ _LATE = {"ctr_metric_bundle": "fleet_mpi.program.layers.metric_bundle",
          **dict.fromkeys(("basic_gru", "basic_lstm"), "fleet_mpi.program.layers.stacked_rnn"),
          **dict.fromkeys(("BasicGRUUnit", "BasicLSTMUnit"), "fleet_mpi.program.layers.recurrent_units")}
 _REFUSED = {
-    "search_pyramid_hash": "hashed n-grams with tables of their own are not built; hash and an embedding are"}
+    "search_pyramid_hash": "hashed n-grams whose table trains itself are not built; hash and an embedding are"}
 
 __getattr__ = _missing_name("paddle.fluid.contrib.layers", globals(), _LATE, _REFUSED)
