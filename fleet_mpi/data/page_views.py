@@ -2,7 +2,7 @@
 
 The matrix of a batch (``rank_offset``) has a row for each sample: its rank, 1 to 3, or -1; then for each of the ranks 1
 to 3 that rank and the row of the sample of the same view that has it, or -1. Only items of the kinds 222 and 223 have
-ranks, as in the original, whose ``rank_attention`` reads it.
+ranks, as in the original; ``rank_attention`` reads it.
 """
 
 import numpy as np

@@ -48,6 +48,7 @@ CLAIMS = {
                             "doubled == 10",
                             "sums == 6"],
     "distributed_batches": ["(worker, of) == (0, 1)", "batches == 12", "last < first / 10"],
+    "tree_retrieval": ["last < first / 4", "right > 0.85", "among >= right", "leaves == 144"],
     "page_views": ["views == first_places == 100", "last < first / 2", "(after, right) == (100, 100)", "before == 210"],
     "optimizers": ["optimizers == 22"],
     "semantic_roles": ["last < first / 4", "f1 > 0.9", "(sentences, tags) == (3, 9)"],

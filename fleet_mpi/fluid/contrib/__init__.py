@@ -1,4 +1,4 @@
-"""``fluid.contrib``: mixed precision, sparse embeddings, memory estimates."""
+"""``fluid.contrib``: mixed precision, sparse embeddings, layers of click models, memory estimates."""
 
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid.contrib import layers, mixed_precision, utils
@@ -9,6 +9,9 @@ __getattr__ = _missing_name("paddle.fluid.contrib", globals(), {
         "decoder", "memory_usage_calc", "op_frequence", "optimizer", "reader")},
     **dict.fromkeys(("InitState", "StateCell", "TrainingDecoder", "BeamSearchDecoder"),
                     "fleet_mpi.fluid.contrib.decoder"),
+    **dict.fromkeys(("fused_embedding_seq_pool", "match_matrix_tensor", "partial_concat", "partial_sum",
+                     "rank_attention", "search_pyramid_hash", "sequence_topk_avg_pooling", "shuffle_batch", "tdm_child",
+                     "tdm_sampler", "tree_conv", "var_conv_2d"), "fleet_mpi.fluid.contrib.layers"),
     "op_freq_statistic": "fleet_mpi.fluid.contrib.op_frequence",
     "distributed_batch_reader": "fleet_mpi.fluid.contrib.reader",
     "extend_with_decoupled_weight_decay": "fleet_mpi.fluid.refused_modules.fluid_contrib_extend_optimizer",

@@ -1,8 +1,8 @@
 """Kernels for host arrays, compiled by numba: families of ``reference``, under the same names.
 
-    activation, fused, softmax, loss, dropout, random
+    activation, fused, softmax, loss, dropout, random, distinct
     convolution, pooling, normalization
-    sequence, row_conv, crf, ctc
+    sequence, row_conv, largest, crf, ctc
     rows, slots, row_products, row_squares
     row_index, row_slab, row_draws, partitions
     update, unscaling, summing, shared_sums

@@ -8,6 +8,7 @@ Elements and networks:
     loss                losses of probabilities and of single logits
     dropout             a mask applied
     random              random draws by counter
+    distinct            draws without replacement
     convolution         over two or three dimensions, with gradients
     pooling             maximum and average
     normalization       batch norm and layer norm
@@ -16,6 +17,7 @@ Sequences:
 
     sequence            rows of ragged sequences: moves, pools, softmax, windows
     row_conv            lookahead convolution
+    largest             places of the largest in lines of any length
     crf                 linear-chain conditional random fields
     ctc                 connectionist temporal classification
 

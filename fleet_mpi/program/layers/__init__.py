@@ -25,6 +25,9 @@ Functions of 1.x, networks:
     normalization           group, instance, spectral and local response norm
     images                  patches, grids, resizing, channels
     click                   layers of click models
+    tree_nodes              nodes of an index tree: children, samples
+    tree_convolution        convolution over trees
+    matching                texts matched word by word
     nets                    groups of layers (``fluid.nets``)
     sequence_nets           groups of sequence layers (``fluid.nets``)
 

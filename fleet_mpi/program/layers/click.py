@@ -1,6 +1,6 @@
-"""Layers of click models: running normalisation, counts of shows and clicks, filters, hashes, parts of batches."""
+"""Layers of click models: running normalisation, counts, filters, hashes, parts of batches, attention by rank."""
 
-from fleet_mpi.errors import NotBuilt
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.build.initializers import Constant
 from fleet_mpi.program.build.layer_helper import LayerHelper
 from fleet_mpi.program.build.param_attr import ParamAttr
@@ -96,3 +96,23 @@ def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, com
     """The sum of each sequence's rows of a table. What the original fuses is here a lookup and a pool."""
     rows = embedding(input, size, is_sparse, False, padding_idx, param_attr, dtype)
     return sequence_pool(rows, combiner)
+
+
+def rank_attention(input, rank_offset, rank_param_shape, rank_param_attr, max_rank=3, max_size=0):
+    """Each row's page view by rank, times a matrix for the row's own rank; 0 for rows without one.
+
+    ``rank_offset`` is as a Dataset makes it (``set_rank_offset``), ``rank_param_shape`` [max_rank x max_rank x columns
+    of input, columns of the result]. The input gets no gradient, as in the original.
+    """
+    helper = LayerHelper("rank_attention", input=input)
+    x = helper.input()
+    if len(rank_param_shape) != 2 or max_rank * max_rank * x.shape[1] != rank_param_shape[0]:
+        raise UsageError(f"rank_attention: rank_param_shape: expected [{max_rank} x {max_rank} x {x.shape[1]} = "
+                         f"{max_rank * max_rank * x.shape[1]}, any], got {list(rank_param_shape)}")
+    weight = helper.create_parameter(rank_param_attr, rank_param_shape, x.dtype)
+    weight.stop_gradient = False
+    out, gathered, ranks = (helper.create_variable_for_type_inference(x.dtype, stop_gradient=i > 0) for i in range(3))
+    helper.append_op("rank_attention", {
+        "X": [x], "RankOffset": [helper.require(rank_offset, "rank_offset")], "RankParam": [weight]}, {
+        "Out": [out], "InputHelp": [gathered], "InsRank": [ranks]}, {"MaxRank": max_rank, "MaxSize": max_size})
+    return out

@@ -60,6 +60,14 @@ Tables and click models:
     sparse_table            tables that grow, for any 64-bit id
     click                   data_norm, cvm, filtering by tag, hash
     batch_parts             shuffle_batch, partial_concat, partial_sum
+    rank_attention          attention by rank within a page view
+    tree_nodes              nodes of an index tree: children, samples of every layer
+
+Texts and trees:
+
+    matching                texts matched word by word: images of pairs, averages of their largest numbers
+    image_convolution       convolution over images of any size
+    tree_convolution        convolution over trees
 
 Sequences (LoD):
 
@@ -153,6 +161,7 @@ FAMILIES = {
     "hierarchical_sigmoid": "hierarchical_sigmoid",
     "histogram": "histogram",
     "host_calls": "print py_func",
+    "image_convolution": "var_conv_2d",
     "indexing": (
         "slice strided_slice gather gather_nd scatter one_hot one_hot_v2 shard_index where where_index unique"),
     "likelihood_loss": "nll_loss",
@@ -167,6 +176,7 @@ FAMILIES = {
     "manipulation": (
         "reshape reshape2 squeeze squeeze2 unsqueeze unsqueeze2 flatten flatten2 flatten_contiguous_range transpose "
         "transpose2 reverse flip roll"),
+    "matching": "match_matrix_tensor sequence_topk_avg_pooling",
     "matrix": "mul matmul matmul_v2 bmm dot",
     "metric": "accuracy auc mean_iou",
     "nce": "nce",
@@ -181,6 +191,7 @@ FAMILIES = {
         "scatter_nd_add index_sample masked_select unique_sorted unique_with_counts multinomial "
         "get_tensor_from_selected_rows similarity_focus"),
     "projected_lstm": "lstmp",
+    "rank_attention": "rank_attention",
     "rearranging": (
         "shuffle_channel space_to_depth pixel_shuffle temporal_shift maxout multiplex pad_constant_like crop "
         "crop_tensor random_crop tril_triu meshgrid"),
@@ -205,5 +216,7 @@ FAMILIES = {
     "tensor_array": (
         "empty_array write_to_array write_to_array_grad read_from_array read_from_array_grad lod_array_length"),
     "tensor_products": "bilinear_tensor_product einsum add_position_encoding",
+    "tree_convolution": "tree_conv",
+    "tree_nodes": "tdm_child tdm_sampler",
 }
 FAMILY_OF = {type: family for family, types in FAMILIES.items() for type in types.split()}

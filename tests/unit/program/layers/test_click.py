@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.errors import NotBuilt
+from fleet_mpi.data.page_views import rank_matrix
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope, create_lod_tensor
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
@@ -116,3 +117,38 @@ def test_the_bundle_adds_up_over_batches():
         found = executor.run(feed={"p": p[part], "label": label[part]}, fetch_list=list(sums), scope=scope)
     wanted = [((p - label) ** 2).sum(), np.abs(p - label).sum(), p.sum(), (1 / (1 + np.exp(-p))).sum(), label.sum(), 8]
     np.testing.assert_allclose(np.concatenate(found), wanted, rtol=1e-5)
+
+
+def attended(**changes):
+    arguments = dict(input=fluid.data(name="input", shape=[None, 2], dtype="float32"),
+                     rank_offset=fluid.data(name="rank_offset", shape=[None, 7], dtype="int32"),
+                     rank_param_shape=[18, 3], rank_param_attr=fluid.ParamAttr(
+                         learning_rate=1.0, name="ubm_rank_param.w_0", initializer=fluid.initializer.Xavier(
+                             uniform=False)), max_rank=3, max_size=0)
+    return click.rank_attention(**{**arguments, **changes})
+
+
+def test_a_model_with_attention_by_rank_learns_who_stands_above():
+    x = fluid.layers.data(name="input", shape=[2], dtype="float32")
+    out = attended(input=x)
+    assert out.shape == (-1, 3)
+    label = data("label", [1])
+    loss = mean(fluid.layers.sigmoid_cross_entropy_with_logits(fc(out, 1), label))
+    Adam(0.05).minimize(loss)
+    executor, scope = started()
+    costs = []
+    for _ in range(60):
+        values = rng.normal(size=(60, 2)).astype("float32")
+        offset = rank_matrix(np.full(60, 222), np.tile([1, 2, 3], 20), np.full(20, 3))
+        above = values.reshape(20, 3, 2)[:, 0, 0].repeat(3)  # a click, if the first of the view is large
+        feed = {"input": values, "rank_offset": offset, "label": (above > 0).astype("float32").reshape(-1, 1)}
+        costs.append(executor.run(feed=feed, fetch_list=[loss], scope=scope)[0].item())
+    assert np.mean(costs[-5:]) < np.mean(costs[:5]) / 2
+
+
+@pytest.mark.parametrize("changes, text", [
+    ({"rank_param_shape": [12, 3]}, r"rank_param_shape: expected \[3 x 3 x 2 = 18, any\], got \[12, 3\]"),
+    ({"rank_offset": np.zeros((4, 7))}, "'rank_offset' must be a variable")])
+def test_attention_by_rank_refuses_what_does_not_fit(changes, text):
+    with pytest.raises(UsageError, match=text):
+        attended(**changes)
