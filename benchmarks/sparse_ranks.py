@@ -14,13 +14,13 @@ from mpi4py import MPI
 from benchmarks import mpi_ranks
 from benchmarks.sparse_ids import BATCH, DRAWS, drawn, ids_of
 from benchmarks.sparse_tables import KEY, WIDTH
-from fleet_mpi import modes
 from fleet_mpi.arrays import ANY_HEIGHT, Rows
+from fleet_mpi.connections.server import new_server
+from fleet_mpi.connections.terms import Terms, Uplink
+from fleet_mpi.connections.worker import WorkerConnection
 from fleet_mpi.parameter_server import tables
-from fleet_mpi.parameter_server.client import Client
 from fleet_mpi.parameter_server.description import Description
 from fleet_mpi.parameter_server.recipes import recipe
-from fleet_mpi.parameter_server.server import Server
 from fleet_mpi.parameter_server.tables.growing.description import with_keys
 from fleet_mpi.placement import Variable, place
 from fleet_mpi.wire.mpi import MPITransport
@@ -66,13 +66,14 @@ class Served:
         adagrad = with_keys(recipe("adagrad", "rate", initial_accumulator_value=0.1), "sparse")
         table = tables.described("growing", "sparse", WIDTH, "float32", adagrad, ("uniform", -0.1, 0.1), KEY)
         description = Description(place([Variable("w", (1,))], 1), {"w": recipe("sgd", "rate")}, ("rate",), (table,))
-        transport = MPITransport(comm.Dup())
+        transport, terms = MPITransport(comm.Dup()), Terms(description, ("server 0",), 1)
         if comm.rank == SERVER:
-            self.server = Server(transport, 0, [WORKER], [SERVER], description, modes.server_half("sync"))
+            self.server = new_server(terms, 0, transport, [WORKER], [SERVER], lambda server: None)
+            self.server.serve(until=lambda: self.server.stalls.greeted)
             for begin in range(0, rows, BATCH):
                 self.server.row_tables[0].store.add(ids_of(np.arange(begin, min(begin + BATCH, rows))))
         else:
-            self.client = Client(transport, 0, [SERVER], description)
+            self.client = WorkerConnection(terms, Uplink(0, transport, [SERVER])).client
             self.client.rates[...] = 0.05
             self.out, self.grads = np.empty((BATCH, WIDTH), np.float32), np.full((BATCH, WIDTH), 1e-3, np.float32)
 
