@@ -35,6 +35,7 @@ Updates and sums:
 
     update              the optimizers
     unscaling           loss scaling
+    casting             casts of many arrays
     summing             sums of everything, of rows, of channels
     rank_sums           sums over ranks in rank order
     shared_sums         sums over rows in shared memory
