@@ -40,10 +40,9 @@ MOST = {
     # Besides: casts of all parameters, 5 others, and what has to do with the loss's scale.
     "ResNet-18, AMP": Most(169, 65),
     "ResNet-50, AMP": Most(321, 161),
-    # For the concatenation of all embeddings cupy uploads where they lie.
-    "wide_and_deep": Most(106, 14, device_copies=79, uploads=3),
+    "wide_and_deep": Most(81, 14, device_copies=79),
     # The ids for the servers, the gradients, the fetch; rows and parameters come from the servers, in a copy each.
-    "wide_and_deep, 2 servers": Most(59, 14, device_copies=79, downloads=6, waits=3, uploads=5),
+    "wide_and_deep, 2 servers": Most(25, 14, device_copies=79, downloads=6, waits=3, uploads=2),
 }
 
 

@@ -3,7 +3,7 @@
     activation, fused, softmax, loss, summing
     convolution, pooling, normalization
     update, unscaling, casting, rank_sums
-    rows, sequence
+    rows, sequence, joining
 
 What they are made of:
 

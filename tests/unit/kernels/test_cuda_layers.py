@@ -16,6 +16,7 @@ from fleet_mpi.kernels.cuda import (
     casting as cuda_casting,
     convolution as cuda_convolution,
     fused as cuda_fused,
+    joining as cuda_joining,
     loss as cuda_loss,
     normalization as cuda_normalization,
     pooling as cuda_pooling,
@@ -48,7 +49,7 @@ FAMILIES = {"activation": (cuda_activation, test_activation), "fused": (cuda_fus
             "loss": (cuda_loss, test_loss), "softmax": (cuda_softmax, test_softmax),
             "summing": (cuda_summing, test_summing)}
 SOURCES = {"activation": cuda_activation, "casting": cuda_casting, "convolution": cuda_convolution, "fused": cuda_fused,
-           "loss": cuda_loss, "normalization": cuda_normalization, "pooling": cuda_pooling,
+           "joining": cuda_joining, "loss": cuda_loss, "normalization": cuda_normalization, "pooling": cuda_pooling,
            "softmax": cuda_softmax, "summing": cuda_summing, "update_groups": update_groups}
 # Exponentials and logarithms are made of fused products, in CUDA's library.
 INEXACT = {"activation", "loss", "softmax"}
@@ -313,6 +314,32 @@ def test_updates_with_other_numbers_types_or_kernels_are_no_group():
     assert update_groups.grouped(cuda_update.momentum, [lines[0], halves[1]]) is None
     assert update_groups.grouped(update.momentum.reference, lines) is None
     assert update_groups.grouped(cuda_update.momentum, lines[:1]) is None
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_arrays_are_joined_and_parted_by_a_launch_each(axis, dtype, launched):
+    sizes = [3, 1, 0, 90]
+    shapes = [[7, 5, 11][:axis] + [size] + [7, 5, 11][axis + 1:] for size in sizes]
+    pieces = [np.random.default_rng(size).integers(0, 99, shape).astype(dtype) for size, shape in zip(sizes, shapes)]
+    plain, there = np.concatenate(pieces, axis), on_device(*pieces)
+    whole, = on_device(np.zeros_like(plain))
+    cuda_joining.join(whole, there, axis)()
+    np.testing.assert_array_equal(device.asnumpy(whole), plain)
+    made = on_device(*map(np.zeros_like, pieces))
+    made[1] = None
+    cuda_joining.part(whole, made, sizes, axis)()
+    for got, piece in zip(made[:1] + made[2:], pieces[:1] + pieces[2:]):
+        np.testing.assert_array_equal(device.asnumpy(got), piece)
+    assert launched in (None, ["join", "part"])
+
+
+def test_a_single_piece_and_other_types_are_left_to_the_reference(launched):
+    pieces, whole = on_device(np.ones(3, bool), np.zeros(2, bool)), device.empty(5, "bool")
+    cuda_joining.join(whole, pieces, 0)()
+    cuda_joining.part(whole, [None, pieces[0]], [2, 3], 0)()
+    assert device.asnumpy(whole).tolist() == [1, 1, 1, 0, 0] and device.asnumpy(pieces[0]).tolist() == [1, 0, 0]
+    assert launched in (None, [])
 
 
 def test_many_arrays_are_cast_by_one_launch_as_one_by_one(launched):
