@@ -253,7 +253,7 @@ def join_squares(nodes: Iterable[tuple[int, int, float]]) -> np.ndarray:
 
 
 class MergedRows(Rows):
-    """Rows whose ids are unique and inside the table: rules take them as they are."""
+    """Rows whose ids are inside the table, and unique or with equal values: rules take them as they are."""
 
     __slots__ = ()
 

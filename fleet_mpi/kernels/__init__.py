@@ -4,6 +4,7 @@
     numba/, cuda/   functions of the same names for host arrays and for cupy's, in files of the same names
     products        matrix products, large ones cut over the rank's threads
     threads         the threads a rank computes with
+    widening        float16 in memory, float32 in the arithmetic
 
 Import kernels from ``reference``; the versions are imported on first use, so that importing a family compiles nothing.
 """

@@ -79,6 +79,7 @@ def _connect(program, scope, servers):
 MODELS = {
     "ResNet-18": lambda: resnet_step(18),
     "ResNet-50": lambda: resnet_step(50),
+    "ResNet-50, AMP": lambda: resnet_step(50, with_amp=True),
     "ResNet-18, AMP": lambda: resnet_step(18, with_amp=True),
     "wide_and_deep": wide_and_deep_step,
     "wide_and_deep, 2 servers": lambda: wide_and_deep_step(2),

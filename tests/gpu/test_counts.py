@@ -37,17 +37,18 @@ class Most(NamedTuple):
 MOST = {
     "ResNet-18": Most(159, 65),
     "ResNet-50": Most(311, 161),
-    "ResNet-18, AMP": Most(479, 65, device_copies=9),
-    # Updates with rows ask the device how many ids differ.
-    "wide_and_deep": Most(141, 14, device_copies=82, downloads=6, waits=17, uploads=3),
-    # The ids for the servers, the gradients, the fetch; rows and parameters come from the servers.
-    "wide_and_deep, 2 servers": Most(59, 14, device_copies=79, downloads=6, waits=3, uploads=30),
+    # Besides: casts of all parameters, 5 others, and what has to do with the loss's scale.
+    "ResNet-18, AMP": Most(169, 65),
+    "ResNet-50, AMP": Most(321, 161),
+    "wide_and_deep": Most(81, 14, device_copies=79),
+    # The ids for the servers, the gradients, the fetch; rows and parameters come from the servers, in a copy each.
+    "wide_and_deep, 2 servers": Most(25, 14, device_copies=79, downloads=6, waits=3, uploads=2),
 }
 
 
 # The aim for ResNet-50, of which the step takes less than half, the emulation's own part included.
 MOST_MS = 10
-MOST_CALLS = 3600   # 3,540 with Python 3.11; other versions may count some more or less
+MOST_CALLS = {"ResNet-50": 3600, "ResNet-50, AMP": 3740}   # 60 more than with Python 3.11: other versions count others
 
 
 @pytest.fixture(scope="module", params=MOST)
@@ -69,13 +70,14 @@ def test_a_step_copies_and_waits_no_more_than_it_needs(counted):
     assert counts.waits <= most.waits and counts.allocations == 0, vars(counts)
 
 
-def test_a_step_of_resnet_50_takes_the_host_little():
+@pytest.mark.parametrize("model", MOST_CALLS)
+def test_a_step_of_resnet_50_takes_the_host_little(model):
     """No clock on the wall: CPU time of the one thread, where kernels do nothing, and how many functions it calls."""
-    ended = run_job(None, ["-m", "tests.gpu.counted_models", "ResNet-50"], via="command", timeout=300,
+    ended = run_job(None, ["-m", "tests.gpu.counted_models", model], via="command", timeout=300,
                     env=environment(1, FLEET_EMULATION_NOOP="1"))
     assert ended.code == 0, ended.story()
     found = json.loads(ended.out.splitlines()[-1])
-    assert found["milliseconds"] < MOST_MS and found["calls"] <= MOST_CALLS, found
+    assert found["milliseconds"] < MOST_MS and found["calls"] <= MOST_CALLS[model], found
 
 
 def test_a_wrong_label_is_found_by_the_copy_and_the_wait_of_the_fetch():

@@ -21,6 +21,8 @@ OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 THREADS = 256        # of a block
 MOST_BLOCKS = 4096   # enough to fill any device; threads take further elements in strides
 
+FLOATS = ("float16", "float32", "float64")
+
 # ``stored`` is how a number lies in memory, ``real`` what is computed with. Halves are converted by their bits: NVRTC
 # has no header for them without the toolkit.
 _TYPES = {

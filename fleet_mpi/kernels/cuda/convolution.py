@@ -11,11 +11,12 @@ import math
 import numpy as np
 
 from fleet_mpi.arrays import module_of
-from fleet_mpi.kernels.cuda.compiling import THREADS, fits, function
+from fleet_mpi.kernels.cuda.compiling import FLOATS, THREADS, fits, function
 from fleet_mpi.kernels.cuda.gemm import Matrices, product
 from fleet_mpi.kernels.cuda.workspace import MOST_BYTES, workspace
 from fleet_mpi.kernels.reference import convolution
 from fleet_mpi.kernels.reference.convolution import geometry
+from fleet_mpi.kernels.widening import wide_type
 
 # A block works on one row of the columns, or on one channel of the images; ``shares`` blocks divide it.
 SOURCE = r"""
@@ -119,11 +120,11 @@ def conv_backward_data(dout, w, dx, strides, paddings, dilations, groups):
 
 def conv_backward_weight(x, dout, dw, strides, paddings, dilations, groups):
     """Bind one product that sums over the images too; so their gradients are laid out as columns first."""
-    if not _usable(x, dout, dw):
+    if not _usable(x, dout) or not fits(dw, dtypes=(x.dtype.name, wide_type(x.dtype).name)):
         return convolution.conv_backward_weight.reference(x, dout, dw, strides, paddings, dilations, groups)
     work = Work(geometry(x, dw, dout, strides, paddings, dilations, groups), x)
     fill, fill_given = work.mover("columns_of", work.of_data), work.mover("columns_of", work.of_output)
-    parts = [(first, images, work.sum_product(images, add=first > 0)) for first, images in work.parts]
+    parts = [(first, images, work.sum_product(images, dw.dtype, add=first > 0)) for first, images in work.parts]
 
     def run(columns):
         given = columns + work.parts[0][1] * work.columns_bytes
@@ -135,7 +136,7 @@ def conv_backward_weight(x, dout, dw, strides, paddings, dilations, groups):
 
 
 def _usable(*arrays):
-    return fits(*arrays, dtypes=("float16", "float32", "float64")) and all(array.size for array in arrays)
+    return fits(*arrays, dtypes=FLOATS) and all(array.size for array in arrays)
 
 
 class Work:
@@ -164,12 +165,12 @@ class Work:
         """A product for every image and group."""
         return product(self.xp, self.like.dtype, images, self.g.groups, left, right, out)
 
-    def sum_product(self, images, add):
-        """The weights' gradient: columns of the output's times those of the data, one sum over all positions."""
+    def sum_product(self, images, made, add):
+        """The weights' gradient, of type ``made``: columns of the output's times those of the data."""
         g, width = self.g, images * self.g.area
         given = Matrices(g.group_out, width, width, 0, g.group_out * width)
         seen = Matrices(width, g.rows, width, 0, g.rows * width, by_columns=True)
-        return product(self.xp, self.like.dtype, 1, g.groups, given, seen, self.weights, add)
+        return product(self.xp, self.like.dtype, 1, g.groups, given, seen, self.weights, add, made)
 
     def mover(self, name, numbers):
         """A kernel of the source as a function of source, target, first image and number of images."""

@@ -1,8 +1,8 @@
-"""Sums followed by relu for cupy's arrays, one launch each."""
+"""Sums followed by relu for cupy's arrays, one launch each. Halves are computed with in float32."""
 
 import numpy as np
 
-from fleet_mpi.kernels.cuda.compiling import bound, fits, launch
+from fleet_mpi.kernels.cuda.compiling import FLOATS, bound, fits, launch
 from fleet_mpi.kernels.cuda.summing import COLUMNS, SUM_OF_COLUMNS, THREADS
 from fleet_mpi.kernels.reference import fused
 
@@ -10,27 +10,27 @@ from fleet_mpi.kernels.reference import fused
 SOURCE = SUM_OF_COLUMNS + r"""
 __device__ inline real relu(real value) { return value < 0 ? real(0) : value; }
 
-extern "C" __global__ void add_relu(const real *x, const real *y, real *out, long long size)
+extern "C" __global__ void add_relu(const stored *x, const stored *y, stored *out, long long size)
 {
     FOR_MY_ELEMENTS(i, size)
-        out[i] = relu(x[i] + y[i]);
+        out[i] = narrow(relu(widen(x[i]) + widen(y[i])));
 }
 
-extern "C" __global__ void add_bias_relu(const real *x, const real *bias, real *out, int channels, int inner,
-                                         long long size)
+extern "C" __global__ void add_bias_relu(const stored *x, const stored *bias, stored *out, int channels,
+                                         int inner, long long size)
 {
     FOR_MY_ELEMENTS(i, size)
-        out[i] = relu(x[i] + bias[i / inner % channels]);
+        out[i] = narrow(relu(widen(x[i]) + widen(bias[i / inner % channels])));
 }
 
-extern "C" __global__ void bias_relu_backward(const real *out, const real *dout, real *dx, real *dbias, int rows,
-                                              int columns)
+extern "C" __global__ void bias_relu_backward(const stored *out, const stored *dout, stored *dx, stored *dbias,
+                                              int rows, int columns)
 {
     real mine = 0;
     FOR_MY_ROWS(row, column, rows, columns) {
         const long long i = (long long)row * columns + column;
-        dx[i] = out[i] > 0 ? dout[i] : real(0);
-        mine += dx[i];
+        dx[i] = widen(out[i]) > 0 ? dout[i] : stored(0);
+        mine += widen(dx[i]);
     }
     add_up_columns(mine, dbias, columns);
 }
@@ -39,7 +39,7 @@ extern "C" __global__ void bias_relu_backward(const real *out, const real *dout,
 
 def add_relu(x, y, out):
     """Two reads and one write per element."""
-    if fits(x, y, out):
+    if fits(x, y, out, dtypes=FLOATS):
         launch(SOURCE, "add_relu", out.size, x, y, out)
     else:
         fused.add_relu.reference(x, y, out)
@@ -52,7 +52,7 @@ def add_relu_in_place(x, y):
 
 def add_bias_relu(x, bias, out):
     """The bias is read over and over, from the cache."""
-    if fits(x, bias, out):
+    if fits(x, bias, out, dtypes=FLOATS):
         inner = x.shape[2] if x.ndim == 3 else 1
         launch(SOURCE, "add_bias_relu", out.size, x, bias, out, np.int32(x.shape[1]), np.int32(inner))
     else:
@@ -66,7 +66,7 @@ def add_bias_relu_in_place(x, bias):
 
 def bias_relu_backward(out, dout, dx, dbias):
     """A block for some columns, which adds up their rows in a fixed order."""
-    if fits(out, dout, dx, dbias) and out.size:
+    if fits(out, dout, dx, dbias, dtypes=FLOATS) and out.size:
         rows, columns = out.shape
         bound(SOURCE, "bias_relu_backward", -(-columns // COLUMNS), out, dout, dx, dbias, np.int32(rows),
               np.int32(columns), threads=THREADS)()

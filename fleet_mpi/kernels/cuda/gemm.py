@@ -30,20 +30,22 @@ class Matrices(NamedTuple):
     by_columns: bool = False
 
 
-def product(xp, dtype, images, groups, left, right, out, add=False):
+def product(xp, dtype, images, groups, left, right, out, add=False, made=None):
     """Bind out = left right, or out += left right, for all images and groups; returns a function of three addresses.
 
-    It makes as many calls of cuBLAS as there are images, or groups, whichever are fewer.
+    It makes as many calls of cuBLAS as there are images, or groups, whichever are fewer. ``made`` is the type of out
+    where it is not that of the factors: float32 for products of float16 numbers.
     """
-    name = np.dtype(dtype).name
-    kind, computed = _TYPES[name]
+    name, made = np.dtype(dtype).name, np.dtype(made or dtype)
+    (kind, computed), (kind_made, _) = _TYPES[name], _TYPES[made.name]
     if kind == 0 and os.environ.get("CUPY_TF32", "0") not in ("", "0"):  # the switch that cupy's own products obey
         computed = _TF32
     zero, one = (factor.ctypes.data for factor in _FACTORS[name])
     count, calls = max(images, groups), min(images, groups)
     steps = [(each.by_image, each.by_group) for each in (left, right, out)]
     (left_step, right_step, out_step), moves = zip(*(steps if images >= groups else map(reversed, steps)))
-    moves = [[move * i * np.dtype(dtype).itemsize for move in moves] for i in range(calls)]
+    sizes = [np.dtype(dtype).itemsize] * 2 + [made.itemsize]
+    moves = [[move * i * size for move, size in zip(moves, sizes)] for i in range(calls)]
     get_handle, call = xp.cuda.get_cublas_handle, xp.cuda.cublas.gemmStridedBatchedEx
 
     def run(left_at, right_at, out_at):
@@ -52,6 +54,6 @@ def product(xp, dtype, images, groups, left, right, out, add=False):
         for left_move, right_move, out_move in moves:
             call(handle, int(right.by_columns), int(left.by_columns), out.columns, out.rows, left.columns, one,
                  right_at + right_move, kind, right.lead, right_step, left_at + left_move, kind, left.lead, left_step,
-                 one if add else zero, out_at + out_move, kind, out.lead, out_step, count, computed,
+                 one if add else zero, out_at + out_move, kind_made, out.lead, out_step, count, computed,
                  _DEFAULT_ALGORITHM)
     return run

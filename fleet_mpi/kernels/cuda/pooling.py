@@ -1,7 +1,7 @@
 """Pooling for cupy's arrays: one launch each, every output and every gradient by one thread.
 
 Gradients are gathered: a place of the data looks at the windows that cover it, in a fixed order. Where windows begin
-and end is uploaded once, when a kernel is bound.
+and end is uploaded once, when a kernel is bound. Halves are computed with in float32.
 """
 
 import math
@@ -9,9 +9,10 @@ import math
 import numpy as np
 
 from fleet_mpi.arrays import module_of
-from fleet_mpi.kernels.cuda.compiling import blocks_for, bound, fits
+from fleet_mpi.kernels.cuda.compiling import FLOATS, blocks_for, bound, fits
 from fleet_mpi.kernels.reference import pooling
 from fleet_mpi.kernels.reference.pooling import check_shapes, three
+from fleet_mpi.kernels.widening import wide_type
 
 # ``bounds`` are, for each of three dimensions, the first and the end of a range for every position along it: of the
 # places in a window forward, of the windows over a place backward.
@@ -39,28 +40,28 @@ __device__ inline long long ranges_of(long long i, const int *from, const int *b
         for (int h = r.first[1]; h < r.end[1]; h++) \
             for (int w = r.first[2]; w < r.end[2]; w++)
 
-extern "C" __global__ void max_pool_forward(const real *x, real *out, int *index, const int *bounds, Extents e,
+extern "C" __global__ void max_pool_forward(const stored *x, stored *out, int *index, const int *bounds, Extents e,
                                             real lowest, long long size)
 {
     FOR_MY_ELEMENTS(i, size) {
         Ranges r;
-        const real *plane = x + ranges_of(i, e.from, bounds, r) * e.to[0] * e.to[1] * e.to[2];
+        const stored *plane = x + ranges_of(i, e.from, bounds, r) * e.to[0] * e.to[1] * e.to[2];
         real best = lowest;
         int place = -1;
         FOR_THE_RANGES(r, d, h, w) {
             const int here = (d * e.to[1] + h) * e.to[2] + w;
-            const real value = plane[here];
+            const real value = widen(plane[here]);
             if (place < 0 || value > best || value != value) {
                 best = value;
                 place = here;
             }
         }
-        out[i] = best;
+        out[i] = narrow(best);
         index[i] = place;
     }
 }
 
-extern "C" __global__ void max_pool_backward(const real *dout, const int *index, real *dx, const int *bounds,
+extern "C" __global__ void max_pool_backward(const stored *dout, const int *index, stored *dx, const int *bounds,
                                              Extents e, long long size)
 {
     FOR_MY_ELEMENTS(i, size) {
@@ -71,26 +72,26 @@ extern "C" __global__ void max_pool_backward(const real *dout, const int *index,
         FOR_THE_RANGES(r, d, h, w) {
             const long long window = windows + (d * e.to[1] + h) * e.to[2] + w;
             if (index[window] == here)
-                total += dout[window];
+                total += widen(dout[window]);
         }
-        dx[i] = total;
+        dx[i] = narrow(total);
     }
 }
 
-extern "C" __global__ void avg_pool_forward(const real *x, real *out, const real *shares, const int *bounds,
+extern "C" __global__ void avg_pool_forward(const stored *x, stored *out, const real *shares, const int *bounds,
                                             Extents e, long long size)
 {
     FOR_MY_ELEMENTS(i, size) {
         Ranges r;
-        const real *plane = x + ranges_of(i, e.from, bounds, r) * e.to[0] * e.to[1] * e.to[2];
+        const stored *plane = x + ranges_of(i, e.from, bounds, r) * e.to[0] * e.to[1] * e.to[2];
         real total = 0;
         FOR_THE_RANGES(r, d, h, w)
-            total += plane[(d * e.to[1] + h) * e.to[2] + w];
-        out[i] = total * shares[i % ((long long)e.from[0] * e.from[1] * e.from[2])];
+            total += widen(plane[(d * e.to[1] + h) * e.to[2] + w]);
+        out[i] = narrow(total * shares[i % ((long long)e.from[0] * e.from[1] * e.from[2])]);
     }
 }
 
-extern "C" __global__ void avg_pool_backward(const real *dout, real *dx, const real *shares, const int *bounds,
+extern "C" __global__ void avg_pool_backward(const stored *dout, stored *dx, const real *shares, const int *bounds,
                                              Extents e, long long size)
 {
     FOR_MY_ELEMENTS(i, size) {
@@ -99,9 +100,9 @@ extern "C" __global__ void avg_pool_backward(const real *dout, real *dx, const r
         real total = 0;
         FOR_THE_RANGES(r, d, h, w) {
             const int window = (d * e.to[1] + h) * e.to[2] + w;
-            total += dout[windows + window] * shares[window];
+            total += widen(dout[windows + window]) * shares[window];
         }
-        dx[i] = total;
+        dx[i] = narrow(total);
     }
 }
 """
@@ -113,7 +114,7 @@ def max_pool_forward(x, out, index, windows):
     if not _usable(x, out, index):
         return pooling.max_pool_forward.reference(x, out, index, windows)
     check_shapes(x, out, windows)
-    lowest = x.dtype.type(np.finfo(x.dtype).min)
+    lowest = np.finfo(wide_type(x.dtype)).min
     return _bound("max_pool_forward", out.size, (x, out, index), three(windows), over_windows, lowest)
 
 
@@ -129,7 +130,7 @@ def avg_pool_forward(x, out, windows):
     if not _usable(x, out):
         return pooling.avg_pool_forward.reference(x, out, windows)
     check_shapes(x, out, windows)
-    shares = pooling.shares(three(windows), x.dtype, module_of(x))
+    shares = pooling.shares(three(windows), wide_type(x.dtype), module_of(x))
     return _bound("avg_pool_forward", out.size, (x, out, shares), three(windows), over_windows)
 
 
@@ -138,7 +139,7 @@ def avg_pool_backward(dout, dx, windows):
     if not _usable(dout, dx):
         return pooling.avg_pool_backward.reference(dout, dx, windows)
     check_shapes(dx, dout, windows)
-    shares = pooling.shares(three(windows), dx.dtype, module_of(dx))
+    shares = pooling.shares(three(windows), wide_type(dx.dtype), module_of(dx))
     return _bound("avg_pool_backward", dx.size, (dout, dx, shares), three(windows), over_places)
 
 
@@ -168,5 +169,6 @@ def _bound(name, size, arrays, windows, ranges, *numbers):
 
 def _usable(first, second, index=None):
     """Whether the source can work on these; places in a plane are counted in 32 bits."""
-    return (fits(first, second) and first.size > 0 and second.size > 0 and math.prod(first.shape[2:]) < 1 << 31
+    return (fits(first, second, dtypes=FLOATS) and first.size > 0 and second.size > 0
+            and math.prod(first.shape[2:]) < 1 << 31
             and (index is None or index.dtype == np.int32 and index.flags.c_contiguous))

@@ -2,11 +2,13 @@
 
     lines       a block adds up a line: threads in strides, then a tree over the threads
     columns     a block adds up some columns of a matrix: LANES threads each, then their sums one after the other
+
+Halves are added up in float32.
 """
 
 import numpy as np
 
-from fleet_mpi.kernels.cuda.compiling import bound, fits, launch
+from fleet_mpi.kernels.cuda.compiling import FLOATS, bound, fits, launch
 from fleet_mpi.kernels.reference import summing
 
 THREADS = 256
@@ -39,7 +41,7 @@ SUM_OF_COLUMNS = r"""
     const int column = blockIdx.x * COLUMNS + threadIdx.x % COLUMNS; \
     for (int row = threadIdx.x / COLUMNS; row < (rows) && column < (columns); row += LANES)
 
-__device__ inline void add_up_columns(real mine, real *sums, int columns)
+__device__ inline void add_up_columns(real mine, stored *sums, int columns)
 {
     __shared__ real parts[COLUMNS * LANES];
     parts[threadIdx.x] = mine;
@@ -49,45 +51,46 @@ __device__ inline void add_up_columns(real mine, real *sums, int columns)
         real total = parts[threadIdx.x];
         for (int lane = 1; lane < LANES; lane++)
             total += parts[lane * COLUMNS + threadIdx.x];
-        sums[column] = total;
+        sums[column] = narrow(total);
     }
 }
 """
 
 SOURCE = SUM_OF_THREADS + SUM_OF_COLUMNS + r"""
-extern "C" __global__ void mean_of_all(const real *x, real *out, long long size)
+extern "C" __global__ void mean_of_all(const stored *x, stored *out, long long size)
 {
     real mine = 0;
     for (long long i = threadIdx.x; i < size; i += blockDim.x)
-        mine += x[i];
+        mine += widen(x[i]);
     mine = sum_of_threads(mine);
     if (threadIdx.x == 0)
-        *out = mine / size;
+        *out = narrow(mine / size);
 }
 
-extern "C" __global__ void spread(const real *value, real *out, long long size)
+extern "C" __global__ void spread(const stored *value, stored *out, long long size)
 {
-    const real share = *value / size;
+    const stored share = narrow(widen(*value) / size);
     FOR_MY_ELEMENTS(i, size)
         out[i] = share;
 }
 
-extern "C" __global__ void sum_of_rows(const real *x, real *out, int rows, int columns)
+extern "C" __global__ void sum_of_rows(const stored *x, stored *out, int rows, int columns)
 {
     real mine = 0;
     FOR_MY_ROWS(row, column, rows, columns)
-        mine += x[(long long)row * columns + column];
+        mine += widen(x[(long long)row * columns + column]);
     add_up_columns(mine, out, columns);
 }
 
-extern "C" __global__ void sum_of_channels(const real *x, real *out, unsigned outer, unsigned channels, unsigned inner)
+extern "C" __global__ void sum_of_channels(const stored *x, stored *out, unsigned outer, unsigned channels,
+                                           unsigned inner)
 {
     real mine = 0;
     for (unsigned j = threadIdx.x; j < outer * inner; j += blockDim.x)
-        mine += x[((long long)(j / inner) * channels + blockIdx.x) * inner + j % inner];
+        mine += widen(x[((long long)(j / inner) * channels + blockIdx.x) * inner + j % inner]);
     mine = sum_of_threads(mine);
     if (threadIdx.x == 0)
-        out[blockIdx.x] = mine;
+        out[blockIdx.x] = narrow(mine);
 }
 """
 # One block adds up everything: means are those of losses, a number for each sample. Longer lines are left to cupy.
@@ -101,7 +104,7 @@ def threads_for(count):
 
 def mean_of_all(x, out):
     """One block."""
-    if fits(x, out) and 0 < x.size <= LONGEST_LINE:
+    if fits(x, out, dtypes=FLOATS) and 0 < x.size <= LONGEST_LINE:
         bound(SOURCE, "mean_of_all", 1, x, out, np.int64(x.size), threads=threads_for(x.size))()
     else:
         summing.mean_of_all.reference(x, out)
@@ -109,7 +112,7 @@ def mean_of_all(x, out):
 
 def spread(value, out):
     """One write per element."""
-    if fits(value, out):
+    if fits(value, out, dtypes=FLOATS):
         launch(SOURCE, "spread", out.size, value, out)
     else:
         summing.spread.reference(value, out)
@@ -117,7 +120,7 @@ def spread(value, out):
 
 def sum_of_rows(x, out):
     """A block for every 32 columns."""
-    if fits(x, out) and x.size:
+    if fits(x, out, dtypes=FLOATS) and x.size:
         bound(SOURCE, "sum_of_rows", -(-x.shape[1] // COLUMNS), x, out, *map(np.int32, x.shape), threads=THREADS)()
     else:
         summing.sum_of_rows.reference(x, out)
@@ -125,7 +128,7 @@ def sum_of_rows(x, out):
 
 def sum_of_channels(x, out):
     """A block for every channel."""
-    if fits(x, out) and 0 < x.size < 1 << 31:
+    if fits(x, out, dtypes=FLOATS) and 0 < x.size < 1 << 31:
         bound(SOURCE, "sum_of_channels", x.shape[1], x, out, *map(np.uint32, x.shape),
               threads=threads_for(x.shape[0] * x.shape[2]))()
     else:

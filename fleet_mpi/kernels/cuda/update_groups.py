@@ -1,35 +1,19 @@
-"""Updates of many parameters by one launch: their addresses lie in a table, uploaded once.
+"""Updates of many parameters by one launch.
 
-A block works on a piece of one parameter. Results are those of the kernels of ``update``, to the bit.
+Results are those of the kernels of ``update``, to the bit.
 """
 
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from fleet_mpi.arrays import module_of
 from fleet_mpi.kernels.cuda import update
 from fleet_mpi.kernels.cuda.compiling import THREADS, fits, function, or_null
+from fleet_mpi.kernels.cuda.tables import MINE, bound_over
 
-PIECE = 16 * THREADS  # elements of a block
-
-# A row of ``table`` is a parameter: the addresses of its arrays, then its size. A row of ``pieces`` is a block's: the
-# parameter, and the number of the piece in it.
-SOURCE = update.ELEMENTS + r"""
-#define PIECE 4096
+SOURCE = update.ELEMENTS + MINE + r"""
 #define RETURN_IF(skip) if (skip && *skip) return
-
-template <int ARRAYS> struct Mine {
-    const long long *row, start, stop;
-    __device__ Mine(const long long *table, const int *pieces)
-        : row(table + pieces[2 * blockIdx.x] * (ARRAYS + 1)), start((long long)pieces[2 * blockIdx.x + 1] * PIECE),
-          stop(start + PIECE < row[ARRAYS] ? start + PIECE : row[ARRAYS]) {}
-    __device__ real *array(int number) const { return (real *)row[number]; }
-};
-
-#define FOR_MY_PIECE(i, mine) for (long long i = mine.start + threadIdx.x; i < mine.stop; i += blockDim.x)
 
 extern "C" __global__ void sgd_group(const long long *table, const int *pieces, const bool *skip)
 {
@@ -104,14 +88,8 @@ class _Rule(NamedTuple):
 
 
 def _bind(name, lines, skip, *numbers):
-    """The launch of function ``name`` over all lines of arrays; the table keeps no array alive, so the call does."""
-    xp = module_of(lines[0][0])
-    table = xp.asarray(np.array([[*(array.data.ptr for array in line), line[0].size] for line in lines], np.int64))
-    pieces = [(row, piece) for row, line in enumerate(lines) for piece in range(-(-line[0].size // PIECE))]
-    arguments = table, xp.asarray(np.array(pieces, np.int32)), *numbers, or_null(skip)
-    run = functools.partial(function(SOURCE, name, lines[0][0]), (len(pieces),), (THREADS,), arguments)
-    run.lines = lines
-    return run
+    """The launch of function ``name`` over all lines of arrays: a parameter and what belongs to it."""
+    return bound_over(SOURCE, name, lines, *numbers, or_null(skip))
 
 
 def _bind_sgd(lines, skip):

@@ -37,6 +37,8 @@ Updates and sums:
 
     update              the optimizers
     unscaling           loss scaling
+    casting             casts of many arrays
+    joining             arrays put together along an axis, and parted
     summing             sums of everything, of rows, of channels
     rank_sums           sums over ranks in rank order
     shared_sums         sums over rows in shared memory

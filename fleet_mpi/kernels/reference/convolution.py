@@ -118,7 +118,10 @@ def conv_backward_data(dout, w, dx, strides, paddings, dilations, groups):
 
 @kernel
 def conv_backward_weight(x, dout, dw, strides, paddings, dilations, groups):
-    """Bind ``dw``, the gradient of the weights, summed over the batch; returns the function that computes it."""
+    """Bind ``dw``, the gradient of the weights, summed over the batch; returns the function that computes it.
+
+    It may be float32 where the data are float16.
+    """
     g = geometry(x, dw, dout, strides, paddings, dilations, groups)
     xp = module_of(x)
 

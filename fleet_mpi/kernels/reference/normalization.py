@@ -3,11 +3,13 @@
 Each kernel is bound once to its arrays and gives back a function without arguments that computes.
 Batch norm sees any array as [outer, channel, inner], so NCHW, NHWC and [N, C] are one case each.
 Variances are the biased ones, in the running statistics too, as in the original.
+Data and their gradients may be float16; statistics and weights then are float32, as all arithmetic is.
 """
 
 from fleet_mpi.arrays import module_of
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels import kernel
+from fleet_mpi.kernels.widening import wide
 
 
 def channel_view_shape(shape, axis):
@@ -50,7 +52,7 @@ def batch_norm_forward(x, scale, bias, out, mean, inv_std, running_mean, running
                    running_mean=running_mean, running_var=running_var)
 
     def run():
-        values = x.reshape(shape)
+        values = wide(x).reshape(shape)
         batch_mean = values.mean(axis=(0, 2))
         centred = values - batch_mean[None, :, None]
         variance = (centred * centred).mean(axis=(0, 2))
@@ -73,7 +75,7 @@ def batch_norm_inference(x, scale, bias, mean, variance, out, inv_std, epsilon, 
         inverse = 1 / (variance + epsilon) ** 0.5
         if inv_std is not None:
             inv_std[...] = inverse
-        made = (x.reshape(shape) - mean[None, :, None]) * (inverse * scale)[None, :, None] + bias[None, :, None]
+        made = (wide(x).reshape(shape) - mean[None, :, None]) * (inverse * scale)[None, :, None] + bias[None, :, None]
         out[...] = _clipped(made, relu).reshape(out.shape)
     return run
 
@@ -89,10 +91,10 @@ def batch_norm_backward(x, dout, out, scale, mean, inv_std, dx, dscale, dbias, f
     count = shape[0] * shape[2]
 
     def run():
-        given = dout.reshape(shape)
+        given = wide(dout).reshape(shape)
         if out is not None:
             given = given * (out.reshape(shape) > 0)
-        normal = (x.reshape(shape) - mean[None, :, None]) * inv_std[None, :, None]
+        normal = (wide(x).reshape(shape) - mean[None, :, None]) * inv_std[None, :, None]
         dbias[...] = given.sum(axis=(0, 2))
         dscale[...] = (given * normal).sum(axis=(0, 2))
         if not frozen:
@@ -109,7 +111,7 @@ def layer_norm_forward(x, scale, bias, out, mean, inv_std, epsilon, begin_axis):
     check_channels("layer norm's statistics", shape[0], mean=mean, inv_std=inv_std)
 
     def run():
-        values = x.reshape(shape)
+        values = wide(x).reshape(shape)
         row_mean = values.mean(axis=1)
         centred = values - row_mean[:, None]
         inverse = 1 / ((centred * centred).mean(axis=1) + epsilon) ** 0.5
@@ -131,8 +133,8 @@ def layer_norm_backward(x, dout, scale, mean, inv_std, dx, dscale, dbias, begin_
     check_channels("layer norm", shape[1], scale=scale, dscale=dscale, dbias=dbias)
 
     def run():
-        given = dout.reshape(shape)
-        normal = (x.reshape(shape) - mean.reshape(-1, 1)) * inv_std.reshape(-1, 1)
+        given = wide(dout).reshape(shape)
+        normal = (wide(x).reshape(shape) - mean.reshape(-1, 1)) * inv_std.reshape(-1, 1)
         if dbias is not None:
             dbias[...] = given.sum(axis=0).reshape(dbias.shape)
         if dscale is not None:

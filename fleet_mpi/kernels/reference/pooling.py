@@ -3,7 +3,7 @@
 What is pooled is said by one ``Windows`` per dimension: where each window starts and ends, and how
 many positions an average divides by. Sliding, global and adaptive pooling differ in nothing else.
 Each kernel is bound once to its arrays ([batch, channel, (depth,) height, width]) and gives back a
-function without arguments that computes.
+function without arguments that computes. Data may be float16: they are computed with in float32.
 """
 
 import itertools
@@ -15,6 +15,7 @@ from fleet_mpi.arrays import module_of, to_module
 from fleet_mpi.errors import ProgramError
 from fleet_mpi.kernels import kernel
 from fleet_mpi.kernels.reference.convolution import padding_pairs, per_dimension
+from fleet_mpi.kernels.widening import wide, wide_type
 
 
 class Windows(NamedTuple):
@@ -86,9 +87,10 @@ def max_pool_forward(x, out, index, windows):
     xp = module_of(x)
 
     def run():
-        best, place = _per_window(windows, x, xp.full, _lowest(x.dtype)), _per_window(windows, index, xp.full, -1)
+        data = wide(x)
+        best, place = _per_window(windows, data, xp.full, _lowest(data.dtype)), _per_window(windows, index, xp.full, -1)
         for at, inside, flat in _positions(windows, xp):
-            values = _taken(x, windows, at, xp)
+            values = _taken(data, windows, at, xp)
             better = inside & ((place < 0) | (values > best) | (values != values))
             best = xp.where(better, values, best)
             place = xp.where(better, flat.astype(index.dtype), place)
@@ -108,8 +110,8 @@ def max_pool_backward(dout, index, dx, windows):
 
     def run():
         place = index.reshape(planes, -1).astype(np.int64)
-        made = xp.zeros((planes, dx.size // planes), dx.dtype)
-        given = xp.where(place >= 0, dout.reshape(planes, -1), xp.zeros_like(dout.reshape(planes, -1)))
+        made, values = xp.zeros((planes, dx.size // planes), wide_type(dx.dtype)), wide(dout).reshape(planes, -1)
+        given = xp.where(place >= 0, values, xp.zeros_like(values))
         xp.add.at(made, (xp.arange(planes)[:, None], xp.maximum(place, 0)), given)
         dx[...] = made.reshape(dx.shape)
     return run
@@ -123,11 +125,12 @@ def avg_pool_forward(x, out, windows):
     xp = module_of(x)
 
     def run():
-        total = _per_window(windows, x, xp.full, 0)
+        data = wide(x)
+        total = _per_window(windows, data, xp.full, 0)
         for at, inside, _ in _positions(windows, xp):
-            values = _taken(x, windows, at, xp)
+            values = _taken(data, windows, at, xp)
             total = total + xp.where(inside, values, xp.zeros_like(values))
-        out[...] = (total * shares(windows, x.dtype, xp)).reshape(out.shape)
+        out[...] = (total * shares(windows, data.dtype, xp)).reshape(out.shape)
     return run
 
 
@@ -140,11 +143,12 @@ def avg_pool_backward(dout, dx, windows):
     planes = dout.shape[0] * dout.shape[1]
 
     def run():
-        share = dout.reshape((planes,) + _counts(windows)) * shares(windows, dx.dtype, xp)
-        made = xp.zeros((planes, dx.size // planes), dx.dtype)
+        given = wide(dout).reshape((planes,) + _counts(windows))
+        share = given * shares(windows, given.dtype, xp)
+        made = xp.zeros((planes, dx.size // planes), given.dtype)
         for _, inside, flat in _positions(windows, xp):
-            given = xp.where(inside, share, xp.zeros_like(share))
-            xp.add.at(made, (xp.arange(planes)[:, None], flat.reshape(1, -1)), given.reshape(planes, -1))
+            part = xp.where(inside, share, xp.zeros_like(share))
+            xp.add.at(made, (xp.arange(planes)[:, None], flat.reshape(1, -1)), part.reshape(planes, -1))
         dx[...] = made.reshape(dx.shape)
     return run
 

@@ -24,6 +24,26 @@ def zero_if(x, found, out):
 
 
 @kernel
+def unscale_all(found, scale, arrays, outs):
+    """Bind every ``out`` = its array / scale[0]; found[0] is whether an element of some array is not finite."""
+    def run():
+        inverse = 1.0 / scale
+        found.fill(False)
+        for array, out in zip(arrays, outs):
+            unscale(array, inverse, found, out)
+    return run
+
+
+@kernel
+def zero_all_if(found, arrays, outs):
+    """Bind every ``out`` = 0 where found[0] is true, else its array."""
+    def run():
+        for array, out in zip(arrays, outs):
+            zero_if(array, found, out)
+    return run
+
+
+@kernel
 def next_scale(found, scale, good, bad, new_scale, new_good, new_bad, grow_every, shrink_every, growth, shrinkage):
     """Count a good or bad step; after enough in a row the scale grows, or shrinks but not below 1, and counts restart.
 

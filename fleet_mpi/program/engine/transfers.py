@@ -7,6 +7,7 @@ no ops.
 
 import weakref
 from collections import deque
+from itertools import accumulate
 
 import numpy as np
 
@@ -78,6 +79,13 @@ class Transfers:
         note = self.note
         self._make(nbytes)
         self.xp.copyto(self.note, note)
+
+
+def side_by_side(likes, make):
+    """Memory of one piece, from ``make(shape, dtype)``, and its parts, each like one of these arrays."""
+    starts = list(accumulate((arrays.aligned(like.nbytes) for like in likes), initial=0))
+    raw = make((starts[-1],), np.uint8)
+    return raw, [_cut(raw, start, like) for start, like in zip(starts, likes)]
 
 
 def _drop_done(uploads):

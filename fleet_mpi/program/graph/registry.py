@@ -87,7 +87,8 @@ def op(type, inputs="", outputs="Out", attrs=None, grad_reads="", given="", **tr
     ``dynamic``, output shapes depend on values, so the block is interpreted op by op; ``constant``, the
     output depends on attributes alone; ``by_executor``, only shown: the executor itself does it; ``enter``,
     called with a Call before the op's body is inferred: it defines what the op itself puts into the body;
-    ``half_slots`` = "X Y", with mixed precision only these may be float16.
+    ``half_slots`` = "X Y", with mixed precision only these may be float16; ``single_grads`` = "Filter", computing in
+    float16 its gradient can leave theirs in float32.
     """
     names = " ".join(parse_slots(given))
     traits["no_grad"] = f"{traits.get('no_grad', '')} {names}"

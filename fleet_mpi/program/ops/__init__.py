@@ -40,7 +40,7 @@ Networks:
     sampling_grids          affine grids, grid sampling, resizing
     cubic_resizing          bicubic resizing
     fused                   two ops in one, put into plans only
-    widening                float16 in memory, float32 in the arithmetic
+    widening                float32 copies of float16 variables on a host
 
 Losses:
 
@@ -104,6 +104,7 @@ Control flow and the host:
 Updates:
 
     optimize                the optimizers
+    row_totals              what they take on a device in the place of merged rows
     clipping                gradient clipping; rows merged by id
     averaging               averages of parameters
     loss_scaling            finite gradients, the next scale
@@ -155,7 +156,7 @@ FAMILIES = {
     "filling": (
         "fill_constant fill_constant_batch_size_like fill_any_like fill_zeros_like assign_value shape size range "
         "linspace eye diag"),
-    "fused": "fused_elemwise_activation",
+    "fused": "fused_elemwise_activation cast_all",
     "group_normalization": "group_norm instance_norm lrn spectral_norm",
     "gru": "gru gru_unit",
     "hierarchical_sigmoid": "hierarchical_sigmoid",

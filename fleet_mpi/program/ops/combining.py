@@ -3,6 +3,7 @@
 import numpy as np
 
 from fleet_mpi import arrays
+from fleet_mpi.kernels.reference.joining import cuts, join, part
 from fleet_mpi.kernels.reference.rows import add_at
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.ops.variable_arguments import are_unknown, given_number, given_numbers
@@ -130,15 +131,6 @@ def known_axis(k, slot):
     return axis % rank
 
 
-def cuts(axis, rank, sizes):
-    """An index for each of the pieces that lie one behind the other along an axis."""
-    found, start = [], 0
-    for size in sizes:
-        found.append((slice(None),) * axis + (slice(start, start + size),) + (slice(None),) * (rank - axis - 1))
-        start += size
-    return found
-
-
 def copies(xp, pairs):
     """One call that copies each source into its target; a missing source is zeros."""
     pairs = [(target, source) for target, source in pairs if target is not None]
@@ -181,17 +173,16 @@ class Concat:
         k.set("Out", out, k.dtype("X"), lod=() if axis == 0 and len(shapes) > 1 else None)
 
     def run(k):
-        pieces, out, axis, concatenate = k.all("X"), k["Out"], known_axis(k, "X"), k.xp.concatenate
+        pieces, out, axis = k.all("X"), k["Out"], known_axis(k, "X")
         if axis == 0 and lie_in(pieces, out):
             return None
-        return lambda: concatenate(pieces, axis=axis, out=out)
+        return join(out, pieces, axis)
 
     def grad(k):
         """Each input gets its piece."""
         dout, axis = k["Out@GRAD"], known_axis(k, "Out@GRAD")
         shapes = [k.meta_of(name).shape for name in k.attrs["forward_vars"]["X"]]
-        indices = cuts(axis, dout.ndim, [shape[axis] for shape in shapes])
-        return copies(k.xp, [(dx, dout[index]) for dx, index in zip(k.all("X@GRAD"), indices)])
+        return part(dout, k.all("X@GRAD"), [shape[axis] for shape in shapes], axis)
 
 
 def lie_in(pieces, whole):
@@ -222,13 +213,12 @@ class Split:
 
     def run(k):
         x, axis = k["X"], known_axis(k, "X")
-        indices = cuts(axis, x.ndim, sections_of(k, x.shape[axis]))
-        return copies(k.xp, [(out, x[index]) for out, index in zip(k.all("Out"), indices)])
+        return part(x, k.all("Out"), sections_of(k, x.shape[axis]), axis)
 
     def grad(k):
         """The pieces' gradients put together again."""
         dx, axis = k["X@GRAD"], known_axis(k, "X@GRAD")
-        indices = cuts(axis, dx.ndim, sections_of(k, dx.shape[axis], k.count("Out@GRAD")))
+        indices = cuts(axis, sections_of(k, dx.shape[axis], k.count("Out@GRAD")))
         return copies(k.xp, [(dx[index], dout) for dout, index in zip(k.all("Out@GRAD"), indices)])
 
 

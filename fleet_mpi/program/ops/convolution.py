@@ -12,7 +12,7 @@ from fleet_mpi.program.graph.registry import op
 ATTRS = {"strides": [1, 1], "paddings": [0, 0], "dilations": [1, 1], "groups": 1, "padding_algorithm": "EXPLICIT",
          "data_format": "NCHW"}
 ATTRS_3D = {**ATTRS, "strides": [1] * 3, "paddings": [0] * 3, "dilations": [1] * 3, "data_format": "NCDHW"}
-READS = {"grad_reads": "Input Filter"}
+READS = {"grad_reads": "Input Filter", "single_grads": "Filter"}
 
 
 def is_channel_last(k):

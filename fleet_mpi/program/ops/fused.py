@@ -1,6 +1,6 @@
-"""Ops that stand for two: ``fusion`` puts them into plans, programs never hold them."""
+"""Ops that stand for several: plans hold them, programs never do."""
 
-from fleet_mpi.kernels.reference import fused as kernels
+from fleet_mpi.kernels.reference import casting, fused as kernels
 from fleet_mpi.kernels.reference.normalization import channel_view_shape
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.program.graph.types import is_float
@@ -52,3 +52,18 @@ def channels_of(x, y):
         return None
     outer, channels, inner = channel_view_shape(x, own[0])
     return (outer, channels) if inner == 1 else (outer, channels, inner)
+
+
+@op("cast_all", "X*", "Out*")
+class CastAll:
+    """Every X in float16: what ``engine.precision`` makes of the casts of parameters."""
+
+    def infer(k):
+        """As X but for the type."""
+        for i in range(k.count("X")):
+            k.set("Out", k.shape("X", i), "float16", index=i)
+
+    def run(k):
+        """One call for all."""
+        values = k.all("X")
+        return casting.cast_all.pick(values[0])(values, k.all("Out"))

@@ -1,7 +1,7 @@
 """Ops of loss scaling: are all gradients finite, and by how much shall the next loss be scaled."""
 
 from fleet_mpi import arrays
-from fleet_mpi.kernels.reference.unscaling import next_scale, unscale, zero_if
+from fleet_mpi.kernels.reference.unscaling import next_scale, unscale_all, zero_all_if
 from fleet_mpi.program.graph.registry import op
 
 
@@ -12,15 +12,16 @@ def infer_gradients(k):
 
 
 def numbers(k):
-    """(X, Out) arrays of every gradient, the values in case of Rows, which are changed where they lie."""
-    pairs = []
+    """The arrays of X and of Out, the values in case of Rows, which are changed where they lie."""
+    arrays_in, arrays_out = [], []
     for i, (x, out) in enumerate(zip(k.all("X"), outputs(k))):
         if isinstance(x, arrays.Rows):
             if k.name("X", i) != k.name("Out", i):
                 k.put("Out", x, i)
             x = out = x.values
-        pairs.append((x, out))
-    return pairs
+        arrays_in.append(x)
+        arrays_out.append(out)
+    return arrays_in, arrays_out
 
 
 def outputs(k):
@@ -39,14 +40,7 @@ class CheckFiniteAndUnscale:
 
     def run(k):
         """Every gradient looked at and divided."""
-        pairs, scale, found = numbers(k), k["Scale"], k["FoundInfinite"]
-
-        def run():
-            inverse = 1.0 / scale
-            found.fill(False)
-            for x, out in pairs:
-                unscale(x, inverse, found, out)
-        return run
+        return unscale_all(k["FoundInfinite"], k["Scale"], *numbers(k))
 
 
 @op("update_loss_scaling", "X* FoundInfinite PrevLossScaling InGoodSteps InBadSteps",
@@ -66,7 +60,8 @@ class UpdateLossScaling:
 
     def run(k):
         """Nothing is read on the host, unless the arrays lie there."""
-        pairs, found = numbers(k), k["FoundInfinite"]
+        found = k["FoundInfinite"]
+        zero_all = zero_all_if(found, *numbers(k))
         before = [k[slot] for slot in ("PrevLossScaling", "InGoodSteps", "InBadSteps")]
         after = [k[slot] for slot in ("LossScaling", "OutGoodSteps", "OutBadSteps")]
         settings = [k.attr(name) for name in ("incr_every_n_steps", "decr_every_n_nan_or_inf", "incr_ratio",
@@ -74,6 +69,5 @@ class UpdateLossScaling:
 
         def run():
             next_scale(found, *before, *after, *settings)
-            for x, out in pairs:
-                zero_if(x, found, out)
+            zero_all()
         return run

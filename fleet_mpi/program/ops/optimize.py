@@ -12,6 +12,7 @@ from functools import partial
 from fleet_mpi import arrays
 from fleet_mpi.kernels.reference import update
 from fleet_mpi.program.graph.registry import op
+from fleet_mpi.program.ops.row_totals import RowTotals
 from fleet_mpi.update_rules import BETA_POWERS, RULES, RowMerger
 
 # Where the original's attribute has another name than the rule's argument.
@@ -110,7 +111,8 @@ def bound_rule(k, rule, held):
     if given:
         return with_given_settings(rule, held, grad, rate, hypers, given)
     if isinstance(grad, arrays.Rows):
-        merge, apply, (param, *states) = RowMerger(), partial(rule.run, **hypers), held
+        (param, *states), apply = held, partial(rule.run, **hypers)
+        merge = RowMerger() if arrays.is_host(param) else RowTotals()
         return lambda: apply(param, merge(grad), rate, *states)
     param, *states = [array.reshape(-1) for array in held]
     grad = grad.reshape(-1)

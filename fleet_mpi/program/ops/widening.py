@@ -1,4 +1,4 @@
-"""Float16 in memory, float32 in the arithmetic: for ops whose sums are too long for float16."""
+"""Float32 copies of float16 variables on a host, whose kernels have no float16; a device's widen what they read."""
 
 import functools
 
@@ -10,10 +10,12 @@ HALF = np.dtype("float16")
 def in_float32(bind):
     """Decorator of an op's ``run`` or ``grad``: it works on float32 copies of what float16 variables hold.
 
-    The copies are scratch memory: between ops there are float16 numbers only.
+    The copies are scratch memory: between ops there are float16 numbers only. On a device nothing is copied.
     """
     @functools.wraps(bind)
     def bind_wide(k):
+        if k.xp is not np:
+            return bind(k)
         wide = WideCall(k)
         run = bind(wide)
         if not wide.copies:

@@ -7,6 +7,7 @@ ordinary lookup's, which needs ids and the rows' gradient only.
 import numpy as np
 
 from fleet_mpi.arrays import to_host
+from fleet_mpi.program.engine.transfers import side_by_side
 from fleet_mpi.program.graph.registry import op
 from fleet_mpi.runtime import sessions
 
@@ -25,12 +26,18 @@ class DistributedLookupTable:
             k.set("Outputs", [*ids, meta.shape[1]], meta.dtype, k.lod("Ids", index), index)
 
     def run(k):
-        """One pull for all; on the host straight into the outputs, on a device with one wait for all ids."""
+        """One pull for all; on the host straight into the outputs, on a device with one wait for all ids and one copy
+        of all rows, of which the outputs are views."""
         ids, outs, xp = k.all("Ids"), k.all("Outputs"), k.xp
         tables, paddings = k.attr("table_names"), k.attr("padding_idx")
         by_table = {table: [i for i, one in enumerate(tables) if one == table] for table in dict.fromkeys(tables)}
         transfers = None if xp is np else k.frame.notes.transfers
-        filled = outs if transfers is None else [np.empty(out.shape, out.dtype) for out in outs]
+        filled = outs
+        if transfers is not None:
+            pulled, filled = side_by_side(outs, np.empty)
+            there, views = side_by_side(outs, k.keep)
+            for i, view in enumerate(views):
+                k.put("Outputs", view, i)
         session = sessions.session_of(k.scope)
         if session is None:
             k.fail("this scope is not connected to servers: run the startup program, or fleet.init_worker(), first")
@@ -45,6 +52,5 @@ class DistributedLookupTable:
                 if padding >= 0:
                     rows.reshape(len(line), -1)[line == padding] = 0
             if transfers is not None:
-                for out, rows in zip(outs, filled):
-                    transfers.upload(rows, out)
+                transfers.upload(pulled, there)
         return run

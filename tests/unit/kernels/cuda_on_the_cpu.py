@@ -132,14 +132,14 @@ def _argument(one):
 def gemm_strided_batched(handle, turn_a, turn_b, m, n, k, alpha, a, type_a, lead_a, step_a, b, type_b, lead_b, step_b,
                          beta, c, type_c, lead_c, step_c, count, computed, algorithm):
     """cuBLAS's gemmStridedBatchedEx on host memory: C = alpha A B + beta C, matrices by columns."""
-    dtype = np.dtype(("float32", "float64")[type_a])
-    assert type_a == type_b == type_c and computed == (68, 70)[type_a]
-    alpha, beta = (_at(address, (1,), (1,), dtype)[0] for address in (alpha, beta))
+    dtype, made, factors = (np.dtype(("float32", "float64", "float16")[type]) for type in (type_a, type_c, type_a % 2))
+    assert type_a == type_b and type_c in (type_a, type_a % 2) and computed == (68, 70)[type_a % 2]
+    alpha, beta = (_at(address, (1,), (1,), factors)[0] for address in (alpha, beta))
     for i in range(count):
         left = _matrix(a, i * step_a, m, k, lead_a, turn_a, dtype)
         right = _matrix(b, i * step_b, k, n, lead_b, turn_b, dtype)
-        out = _matrix(c, i * step_c, m, n, lead_c, 0, dtype)
-        product = alpha * (left @ right)
+        out = _matrix(c, i * step_c, m, n, lead_c, 0, made)
+        product = alpha * (left.astype(factors) @ right.astype(factors))
         out[...] = product if beta == 0 else product + beta * out  # cuBLAS does not read C then
 
 

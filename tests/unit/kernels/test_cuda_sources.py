@@ -45,6 +45,11 @@ SOURCES = [pytest.param(complete(module.SOURCE, dtype), ENTRIES[family], id=f"{f
            for family, (module, dtypes) in FAMILIES.items() for dtype in dtypes]
 SOURCES += [pytest.param(complete(cuda_unscaling.SCALE_SOURCE, dtype), ("next_scale",), id=f"next_scale-{dtype}")
             for dtype in ("float32", "float64")]
+SOURCES += [pytest.param(complete(cuda_unscaling.TABLE_SOURCE, dtype), ("unscale_all", "zero_all_if"),
+                         id=f"unscale_all-{dtype}") for dtype in ("float32", "float64")]
+SOURCES += [pytest.param(complete(cuda_rows.TOTALS, dtype), ("total_rows",), id=f"total_rows-{dtype}")
+            for dtype in ("float16", "float32", "float64")]
+SOURCES.append(pytest.param(complete(cuda_rows.LINKS, "int64"), ("link_by_looking", "link_by_order"), id="links"))
 SOURCES.append(pytest.param(complete(cuda_rows.LOOKING, "int64"), ("note_outside",), id="looking"))
 ARCHITECTURES = (75, 80, 90, 100)  # from the oldest that CUDA 12 and 13 both compile for
 # A block's threads have 64k registers to share: so many each let at least four blocks of THREADS run side by side.
@@ -202,8 +207,9 @@ def test_on_the_cpu_the_source_gives_the_bits_of_the_reference(family, name, mak
         getattr(FAMILIES[family][0], name)(*arguments)
     assert_same_bits(arguments, expected)
     is_empty = any(isinstance(one, np.ndarray) and not one.size for one in expected)
-    launches = 1 + (name == "adam_unless")  # the beta powers, which are there even for a parameter without elements
-    assert len(on_the_cpu.launched) in (launches, launches - is_empty), "the reference ran"
+    # The beta powers are there even for a parameter without elements; rows are linked, then added up.
+    launches = 1 + (name in ("adam_unless", "total_rows"))
+    assert len(on_the_cpu.launched) in ({0, 1} if is_empty else {launches}), "the reference ran"
 
 
 @pytest.mark.parametrize("family, name", [(family, name) for family, (module, _) in FAMILIES.items()
@@ -265,6 +271,18 @@ def test_ids_may_be_a_column_of_a_matrix(on_the_cpu):
     cuda_rows.scatter_add_rows(there, ids, device.ones((3, 2)), rows.NO_PADDING)
     assert not device.asnumpy(note).any()
     np.testing.assert_array_equal(device.asnumpy(there), [[0, 0], [1, 1], [2, 2]])
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_many_ids_are_sorted_to_be_linked(count, on_the_cpu, monkeypatch):
+    monkeypatch.setattr(cuda_rows, "MOST_WITHOUT_SORT", 0)
+    rng = np.random.default_rng(4)
+    ids, values = rng.integers(-3, 30, count), rng.standard_normal((count, 2))
+    made, there = [np.zeros_like(ids), np.zeros_like(values)], on_device((np.zeros_like(ids), np.zeros_like(values)))
+    rows.total_rows.reference(ids, values, 25, *made)
+    cuda_rows.total_rows(*on_device((ids, values)), 25, *there)
+    assert_same_bits(there, made)
+    assert on_the_cpu.launched == ["link_by_order", "total_rows"]
 
 
 def test_these_options_and_no_others_are_passed(on_the_cpu):

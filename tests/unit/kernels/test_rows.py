@@ -36,6 +36,14 @@ def merge_case(count, highest, row, dtype=np.float32):
     return make
 
 
+def totals_case(count, lowest, highest, height, row=(3,), dtype=np.float32):
+    """Ids from ``lowest`` up to ``highest``, some perhaps outside the table of this height."""
+    def make(rng):
+        ids, values = rng.integers(lowest, highest, count), table_of(rng, count, *row, dtype=dtype)
+        return ids, values, height, np.zeros_like(ids), np.zeros_like(values)
+    return make
+
+
 def outside_case(ids, height):
     return lambda rng: (np.array(ids, np.int64), height)
 
@@ -62,6 +70,9 @@ KERNEL_CASES = {
     "scatter_add_rows": [scatter_case(*shape) for shape in SHAPES],
     "merge_rows": [merge_case(0, 9, (3,)), merge_case(1, 9, (3,)), merge_case(500, 20, (4,)),
                    merge_case(500, 2 ** 62, (2, 3)), merge_case(64, 5, (), np.float64)],
+    "total_rows": [totals_case(0, 0, 9, 9), totals_case(1, 0, 9, 9), totals_case(500, 0, 20, 20),
+                   totals_case(300, -9, 20, 12, (2, 3), np.float64), totals_case(5, -9, -1, 12),
+                   totals_case(5, 12, 20, 12), totals_case(64, 0, 5, 9, dtype=np.float16)],
     "note_outside": [
         note_case([0, 2, 1], 0, 3, 0, 4), note_case([0, 3, -1], 0, 3, 0, 4), note_case([[-5], [-1]], 0, 3, -5, 4),
         note_case([-7, 3], -(1 << 63), 3, 0, 4), note_case([9] * 3, 0, 3, 0, 5, before=(4, 1, 7)),
@@ -198,3 +209,11 @@ def test_the_order_would_be_missed():
     device.add.at(there, device.zeros(3000, "int64"), device.asarray(values))
     np.add.at(host, np.zeros(3000, np.int64), values)
     assert device.asnumpy(there) != host
+
+
+def test_every_row_gets_the_sum_of_its_id():
+    ids, values = np.array([7, -1, 2, 7, 9, 2]), np.arange(6.0)[:, None]
+    out_ids, out_values = np.empty_like(ids), np.empty_like(values)
+    rows.total_rows(ids, values, 8, out_ids, out_values)
+    assert out_ids.tolist() == [7, 7, 2, 7, 7, 2]  # those outside as the first inside
+    assert out_values.ravel().tolist() == [3, 3, 7, 3, 3, 7]

@@ -117,8 +117,28 @@ def test_a_cast_is_made_once_for_all_that_read_it():
     x = layers.data("x", [3])
     total = layers.fc(x, 4, bias_attr=False) + layers.fc(x, 4, bias_attr=False)
     decorate(SGD(0.1)).minimize(layers.mean(total))
-    casts = [inputs for type, inputs, _ in plan_ops() if type == "cast"]
-    assert casts.count(["x"]) == 1 and casts.count(["fc_0.w_0"]) == 1
+    ops = plan_ops()
+    assert [inputs for type, inputs, _ in ops if type == "cast"].count(["x"]) == 1
+    assert ops[0][:2] == ("cast_all", ["fc_0.w_0", "fc_1.w_0"])
+
+
+def test_a_parameter_that_was_written_is_cast_where_it_is_read():
+    weight = layers.create_parameter([3, 4], "float32")
+    layers.assign(layers.fill_constant([3, 4], "float32", 2.0), weight)
+    found = layers.mean(layers.mul(layers.data("x", [3]), weight))
+    decorate(SGD(0.1)).minimize(found)
+    types = [type for type, *_ in plan_ops()]
+    assert "cast_all" not in types and types.count("cast") > types[:types.index("mul")].count("cast") > 1
+
+
+def test_the_gradient_of_a_filter_is_made_in_float32_where_it_is_a_parameters():
+    x = layers.data("x", [3, 6, 6])
+    first = layers.conv2d(x, 2, 3, bias_attr=False)
+    decorate(SGD(0.1)).minimize(layers.mean(first))
+    ops = plan_ops()
+    names = [outputs for type, _, outputs in ops if type == "conv2d_grad"]
+    assert names == [["conv2d_0.w_0@GRAD"]]
+    assert not any(type == "cast" and "conv2d_0.w_0@GRAD" in outputs for type, _, outputs in ops)
 
 
 def test_a_variable_that_was_written_again_is_cast_again():

@@ -88,3 +88,13 @@ def test_what_a_dropped_program_was_fed_stays_until_the_device_has_read_it():
     device.cuda.get_current_stream().synchronize()
     Transfers(device)
     assert not transfers._orphans and device.asnumpy(array).tolist() == fed.tolist()
+
+
+def test_parts_of_one_piece_are_aligned_and_as_they_were_asked_for():
+    likes = [np.zeros((2, 3), "float32"), np.zeros(0, "int64"), np.zeros((5, 1), "float64")]
+    raw, parts = transfers.side_by_side(likes, device.zeros)
+    assert [(one.shape, one.dtype) for one in parts] == [(one.shape, one.dtype) for one in likes]
+    for number, part in enumerate(parts):
+        part[...] = number + 1
+    assert device.asnumpy(raw[:24]).view("float32").tolist() == [1] * 6
+    assert device.asnumpy(raw[64:104]).view("float64").tolist() == [3] * 5

@@ -13,6 +13,7 @@ ELSEWHERE = {
     "conditional_block": "program/ops/test_control_flow.py",
     **dict.fromkeys(("feed", "fetch"), "program/build/test_feed_fetch.py"),
     "fused_schedule": "program/build/test_schedules.py",
+    "cast_all": "program/engine/test_precision.py",
     "while": "program/ops/test_control_flow.py",
     "read_from_array": "program/ops/test_tensor_array.py",
     "write_to_array": "program/ops/test_tensor_array.py",
