@@ -30,7 +30,7 @@ def distribute(program: Program, startup: Program, config: DistributeTranspilerC
     name, options = chosen_mode(config, sync_mode, communicator)
     mode = MODES[name]
     origin = program.clone()
-    updates = Updates(origin)
+    updates = Updates(origin, startup)
     if not updates.recipes and notices.speaks_for_job():
         notices.once("no updates",
                      "transpile: no update op was found in the program (minimize makes them): the servers have "
@@ -59,7 +59,7 @@ def rewrite(program: Program, startup: Program, distribution: Distribution, conn
         rewrite_main_for_geo(program, distribution)
         rewrite_startup(startup, distribution, keep_states=True, connects=connects_at_start)
         return
-    own = Updates(program)
+    own = Updates(program, startup)
     own.rates()
     rewrite_main(program, distribution, own.moved)
     if distribution.tables:

@@ -134,7 +134,7 @@ class ServerValues:
             missing = sorted(table.names - chosen.keys())
             if missing:
                 raise UsageError(f"load_vars: the rows of table {table.name!r}, which grows, are loaded with all that "
-                                 f"belongs to them, and {', '.join(missing[:3])} is not among the variables: call "
+                                 f"belongs to them; the variables lack {', '.join(missing[:3])}: call "
                                  f"load_persistables")
         return meant
 
