@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from fleet_mpi import notices
 from fleet_mpi.checkpoint.resuming import resuming_runs
-from fleet_mpi.checkpoint.sources import Source, read_values
+from fleet_mpi.checkpoint.sources import Chosen, Source, read_values
 from fleet_mpi.checkpoint.values.blocks import BlockValues
+from fleet_mpi.checkpoint.values.growing import by_program_name
 from fleet_mpi.checkpoint.values.scope import put_values
 from fleet_mpi.checkpoint.values.servers import ServerValues, connected, load_rest as _load_rest, rest_of
 from fleet_mpi.checkpoint.variables import choose, is_parameter, is_persistable, program_of
-from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.description import Inventory
 from fleet_mpi.parameter_server.state import ServerState
 from fleet_mpi.program.engine.scope import global_scope
@@ -47,13 +47,19 @@ def load_params(executor: Executor | None, dirname: str, main_program: AnyProgra
 def load_vars(executor: Executor | None, dirname: str, main_program: AnyProgram = None,
               vars: Iterable[Variable | str] | None = None, predicate: Predicate | None = None,
               filename: str | None = None) -> None:
-    """Load some variables of a program; names every variable that is missing or does not fit."""
+    """Load some variables of a program; names every variable that is missing or does not fit.
+
+    What is on servers goes there, through worker 0, as in ``load_persistables``: all workers call this.
+    """
     program = program_of(main_program)
     if program._server is not None:
         values = BlockValues(program._distribution, program._server, global_scope())
         values.load(_source(dirname, filename), vars, predicate)
         return
-    _refuse_loading_to_servers(program, vars, predicate)
+    if program._distribution is not None:
+        chosen = _meant(program, program._distribution.origin, vars, predicate)
+        _load_chosen(Chosen(dirname, filename, chosen), program, program._distribution)
+        return
     chosen = choose(program, vars, predicate)
     put_values(global_scope(), chosen, read_values(dirname, chosen, filename, chosen), dirname)
 
@@ -105,15 +111,30 @@ def _load_to_servers(source: Source, program: Program, distribution: Distributio
     session.pull(with_rest=False)
 
 
-def _refuse_loading_to_servers(program: Program, vars: Iterable[Variable | str] | None,
-                               predicate: Predicate | None) -> None:
-    """UsageError where some of the variables meant are on servers."""
-    distribution = program._distribution
-    chosen = choose(program, vars, predicate) if distribution is not None else {}
-    kept = sorted(name for name in chosen if name in distribution.recipes)
-    if kept:
-        raise UsageError(f"load_vars: {', '.join(kept[:5])} are on the servers: load all persistable variables "
-                         f"together (load_persistables), or give init_server the folder")
+def _load_chosen(source: Chosen, program: Program, distribution: Distribution) -> None:
+    """Where servers keep some of what is chosen, these have it through worker 0, as with all that persists."""
+    keys = by_program_name(Inventory(sessions.describe(distribution)), distribution.counters())
+    if not keys.keys() & source.chosen.keys():
+        put_values(global_scope(), source.chosen, source.read(program, source.chosen), source.folder)
+        return
+    session = connected("load_vars")
+    values = ServerValues(ServerState(session.client), distribution)
+    if session.client.index == 0:
+        values.load(source, source.chosen)
+    else:
+        rest = [name for name in source.chosen if name not in keys]
+        if source.has(values.program, rest):
+            values.load_rest(source, source.chosen)
+    session.pull(with_rest=False)
+
+
+def _meant(program: Program, origin: Program, vars: Iterable[Variable | str] | None,
+           predicate: Predicate | None) -> dict[str, Variable]:
+    """The variables that a load means: those of the whole program, and by name those that a worker's has besides."""
+    if vars is None:
+        return choose(origin, None, predicate)
+    whole = origin.global_block().vars
+    return choose(program, [whole.get(getattr(one, "name", one), one) for one in vars], None)
 
 
 def _source(dirname: str, filename: str | None) -> Source:

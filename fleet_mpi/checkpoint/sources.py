@@ -67,6 +67,17 @@ class Source:
             raise CheckpointMissing(f"{path}.pdparams: no such file; is {path!r} what save() was given?")
 
 
+class Chosen(Source):
+    """As Source, where only some variables were saved; a file for all has these and no others."""
+
+    def __init__(self, folder: str | os.PathLike[str], file: str | None, chosen: dict[str, Variable]) -> None:
+        super().__init__(folder, [file] if file is not None else ())
+        self.chosen = chosen
+
+    def _parts(self, program: AnyProgram) -> list[tuple[Format, dict[str, Variable]]]:
+        return [(formats.of(self.files[0] if self.files else None), self.chosen)]
+
+
 def read_values(folder: str, names: Collection[str], filename: str | None = None,
                 saved: Collection[str] = ()) -> Iterator[Value]:
     """Yield some variables of a folder, one after the other, all from one state of it.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fleet_mpi.errors import UsageError
+from fleet_mpi import notices
+from fleet_mpi.errors import UsageError, nearest
 from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ _MORE: dict[str, Any] = dict(
 
 
 class DistributedStrategy(BuildStrategy):
-    """How a job without servers trains; recomputing and mixed precision also apply to one process."""
+    """How a job without servers trains; recomputing and mixed precision also apply to one process.
+
+    An option that it does not know is kept and said once: the original's, a Python class, takes any name.
+    """
 
     defaults = {**BuildStrategy.defaults, **_MORE}
 
@@ -31,4 +35,8 @@ class DistributedStrategy(BuildStrategy):
             raise UsageError(f"DistributedStrategy.mode: expected nccl2 or collective, got {value!r}")
         if name == "recompute_checkpoints" and not isinstance(value, (list, tuple)):
             raise UsageError(f"DistributedStrategy.recompute_checkpoints: expected a list of variables, got {value!r}")
-        super().__setattr__(name, value)
+        if name not in self.defaults:
+            notices.once(("collective strategy", name),
+                         f"DistributedStrategy (1.x, without servers) has no option {name!r}, nothing follows from it; "
+                         f"{nearest(name, self.defaults)} (options of a BuildStrategy are set on it directly)")
+        self.__dict__[name] = value

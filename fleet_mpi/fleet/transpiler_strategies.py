@@ -6,6 +6,7 @@ are, and the parameters they update are its own.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 from fleet_mpi import settings
@@ -32,6 +33,11 @@ class TrainerRuntimeConfig(Options):
             setattr(self, name, value)
 
 
+# What ``get_debug_opt`` answers for, with the values of what was not set.
+_DEBUG: dict[str, Any] = dict(dump_slot=False, dump_converter="", dump_fields=[], dump_file_num=16, dump_fields_path="",
+                              dump_param=[])
+
+
 class DistributedStrategy:
     """Base: five groups of options, each set from an object or a dictionary of the options to change."""
 
@@ -42,6 +48,7 @@ class DistributedStrategy:
         self._groups: dict[str, Any] = {
             "program": DistributeTranspilerConfig(), "trainer_runtime": TrainerRuntimeConfig(),
             "server_runtime": ServerRuntimeConfig(), "execute": ExecutionStrategy(), "build": BuildStrategy()}
+        self.debug_opt: Any = None
         self._mark()
 
     def _mark(self) -> None:
@@ -102,6 +109,18 @@ class DistributedStrategy:
     def get_build_strategy(self) -> Any:
         """The options of compiling."""
         return self._groups["build"]
+
+    def set_debug_opt(self, opt_info: Any) -> None:
+        """Note what a debugging run would dump; nothing is dumped."""
+        self.debug_opt = opt_info
+
+    def get_debug_opt(self) -> dict[str, Any]:
+        """What a debugging run would dump, each option with a value; empty if nothing was set."""
+        told = self.debug_opt
+        if not isinstance(told, dict):
+            return {}
+        found = {name: told.get(name, value) for name, value in copy.deepcopy(_DEBUG).items()}
+        return {**found, "dump_slot": bool(found["dump_slot"]), "dump_converter": str(found["dump_converter"])}
 
 
 _NOT_CLASSIC = (("program", "sync_mode", False), ("program", "runtime_split_send_recv", True),

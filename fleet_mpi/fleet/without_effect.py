@@ -37,7 +37,7 @@ TABLE = {
     "fluid.DistributeTranspilerConfig": sorted(set(_TRANSPILER) - TRANSPILER_ACTED_ON),
     "role makers, fleet": ["GeneralRoleMaker(**kwargs)", "pslib's strategy dictionary",
                            "_set_client_communication_config", "pslib's fleet_embedding(click_name)",
-                           "DistributedStrategy.set_debug_opt", "Communicator.init_with_ctx"],
+                           "DistributedStrategy.set_debug_opt (1.x, 2.x)", "Communicator.init_with_ctx"],
     "Executor": ["feed_var_name", "fetch_var_name", "use_program_cache", "return_merged", "use_prune",
                  "train_from_dataset(thread, debug)"],
     "with_data_parallel, ParallelExecutor": ["loss_name", "share_vars_from", "places", "num_trainers", "trainer_id"],

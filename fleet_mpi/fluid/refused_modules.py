@@ -31,12 +31,8 @@ TABLE = {
     "distributed.utils": ("get_cluster get_cluster_from_args find_free_ports start_local_trainers watch_local_trainers "
                           "terminate_local_procs pull_worker_log add_arguments Cluster Pod Trainer TrainerProc "
                           "JobServer Hdfs get_host_name_ip get_logger", _LAUNCHER),
-    "fluid.contrib.extend_optimizer": ("extend_with_decoupled_weight_decay",
-                                       "take fluid.optimizer.AdamW, whose weight decay is decoupled"),
     "fluid.contrib.inferencer": ("Inferencer", _HIGH_LEVEL),
     "fluid.contrib.int8_inference": ("Calibrator", _WHOLE),
-    "fluid.contrib.model_stat": (
-        "summary", "it is not built; program.to_string() and contrib.memory_usage tell what a program holds"),
     "fluid.contrib.trainer": (_TRAINER, _HIGH_LEVEL),
     "fluid.contrib.utils.lookup_table_utils": (
         "convert_dist_to_sparse_program load_persistables_for_increment load_persistables_for_inference "
@@ -72,7 +68,9 @@ TABLE = {
     "hub": ("help list load", "models are not fetched from the network; paddle.static.load_inference_model and "
                               "paddle.load read those that are here"),
     "inference": ("Config create_predictor Predictor PredictorPool DataType PlaceType PrecisionType", _PREDICTOR),
-    "onnx": ("export", "models are not exported; paddle.static.save_inference_model saves them"),
+    "onnx": ("export", "layers have no eager mode to be exported from; save the static program by "
+                       "paddle.static.save_inference_model(path, feeds, fetches, exe), then python -m fleet_mpi export "
+                       "path --to onnx"),
     "utils.cpp_extension": ("CppExtension CUDAExtension BuildExtension setup load get_build_directory",
                             "ops are not loaded from C++ libraries; write a paddle.static.py_func"),
 }

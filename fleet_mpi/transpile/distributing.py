@@ -30,7 +30,7 @@ def distribute(program: Program, startup: Program, config: DistributeTranspilerC
     name, options = chosen_mode(config, sync_mode, communicator)
     mode = MODES[name]
     origin = program.clone()
-    updates = Updates(origin)
+    updates = Updates(origin, startup)
     if not updates.recipes and notices.speaks_for_job():
         notices.once("no updates",
                      "transpile: no update op was found in the program (minimize makes them): the servers have "
@@ -55,7 +55,7 @@ def rewrite(program: Program, startup: Program, distribution: Distribution, conn
     With ``connects_at_start`` the startup program ends with the servers' values (1.x); without, the worker's own
     values count until it is connected (2.x).
     """
-    own = Updates(program)
+    own = Updates(program, startup)
     if distribution.keeps_states:
         own.rates()
         rewrite_main(program, distribution, own.moved)

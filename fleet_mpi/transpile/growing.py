@@ -102,9 +102,19 @@ def _recipe(name: str, recipe: Recipe, startup: Program, keeping: Keeping) -> Re
         begins = next(one.initial for one in rule.states if one.name == state)
         if isinstance(begins, str) and begins in rule.setup:
             hypers[begins] = _first_value(held, startup, rule.setup[begins])
+        elif isinstance(begins, str):
+            _refuse_another_beginning(what, begins, hypers.get(begins, rule.hypers[begins]),
+                                      _first_value(held, startup, None))
     complete = recipe._replace(hypers=tuple(sorted(hypers.items())))
     refuse_recipe(complete, what)
     return with_keys(complete, name, keeping)
+
+
+def _refuse_another_beginning(what, setting, value, first):
+    """Rows on servers begin with their rule's setting; with one that is a variable a program may say otherwise."""
+    if first is not None and np.float32(first) != np.float32(value):
+        raise NotBuilt(f"{what}: {setting} is a variable of value {value:g}, and the state that begins with it begins "
+                       f"with {first:g}; give {setting} as a number")
 
 
 def _first_value(held, startup, default):

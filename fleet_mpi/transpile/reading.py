@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Updates:
     """What is read from a program: recipes by variable in op order, and the ops that servers take over."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, startup: Program | None = None) -> None:
         self.block = program.global_block()
-        self.program = program
+        self.program, self.startup = program, startup
         self.recipes, self.gradients, self.moved = {}, {}, set()
         self.update_ops, self._by_param = {}, None
         self._optimize = [op for op in self.block.ops if op.role & (Role.Optimize | Role.LRSched)]
@@ -78,9 +78,6 @@ class Updates:
         if op.input("SkipUpdate"):
             raise NotBuilt(f"{op}: updates that may be skipped (loss scaling) are not built with servers")
         rule = RULES[op.type]
-        if any(op.input(tensor_slot(name)) for name in rule.hypers):
-            raise NotBuilt(f"{op}: settings of an optimizer that are variables are not built with servers; give "
-                           f"numbers")
         if rule.name == "dgc_momentum":
             raise NotBuilt(f"{op}: deep gradient compression is for collective training; use Momentum with servers")
         self.moved.add(op)
@@ -91,11 +88,23 @@ class Updates:
         steps = self._steps(op.input("Grad")[0], source, param)
         names = ATTRIBUTE_OF.get(rule.name, {})
         hypers = {name: op.attrs[names.get(name, name)] for name in rule.hypers if names.get(name, name) in op.attrs}
+        hypers.update(self._constant_settings(op, rule))
         states = tuple((state.name, op.input(state.slot)[0]) for state in rule.states)
         self.moved.update(self._powers[name] for _, name in states if name in self._powers)
         self.recipes[param] = Recipe(rule.name, tuple(sorted((name, _plain(value)) for name, value in hypers.items())),
                                      op.input("LearningRate")[0], tuple(steps), states)
         self.gradients[param], self.update_ops[param] = source, op
+
+    def _constant_settings(self, op, rule):
+        """{setting: value} of those that are variables; they must keep their first value."""
+        found = {name: constant_value(self.program, self.startup, variable)
+                 for name in rule.hypers for variable in op.input(tensor_slot(name))}
+        changing = sorted(name for name, value in found.items() if value is None)
+        if changing:
+            raise NotBuilt(f"{op}: {changing[0]} is a variable that does not keep one value (of fill_constant or "
+                           f"create_global_var); settings of an optimizer that are variables are not built with "
+                           f"servers; give numbers")
+        return found
 
     def _steps(self, grad, source, param):
         steps = []
@@ -225,6 +234,20 @@ class Schedule:
             return False
         raise NotBuilt(f"the learning rate depends on {name!r} of shape {list(var.shape)}, which workers compute: they "
                        f"can send single numbers to servers only; compute the rate itself before minimize")
+
+
+def constant_value(program: Program, startup: Program | None, name: str) -> float | None:
+    """The number that a variable keeps in every step, in its element type; None where it is not known to keep one."""
+    var, makers = program.global_block()._var_recursive(name), _writers(program, name)
+    if not makers and var.persistable and startup is not None:
+        makers = _writers(startup, name)
+    if [op.type for op in makers] != ["fill_constant"] or makers[0].input_arg_names or makers[0].block.idx:
+        return None
+    return float(np.asarray(makers[0].attrs["value"], np.dtype(var._dtype)))
+
+
+def _writers(program, name):
+    return [op for block in program.blocks for op in block.ops if name in op.output_arg_names]
 
 
 def only_these(program: Program, ops: Sequence[Operator]) -> Program:

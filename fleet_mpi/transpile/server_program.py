@@ -22,6 +22,8 @@ from fleet_mpi.transpile.server_blocks import new_block, rate_block, table_block
 from fleet_mpi.transpile.vars_distributed import VarsDistributed
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from fleet_mpi.placement.shard import Shard
     from fleet_mpi.transpile.distribution import Distribution
     from fleet_mpi.transpile.reading import Updates
@@ -55,7 +57,7 @@ def server_program(distribution: Distribution, server: int, updates: Updates, en
     return program
 
 
-def belongs_to(program: Program, distribution: Distribution, **more: str | None) -> None:
+def belongs_to(program: Program, distribution: Distribution, **more: Any) -> None:
     """Attach a program to its job; ``more`` are fields of the Attachment."""
     program.attachment = Attachment(
         distribution=distribution, is_distributed=True, is_chief=not distribution.worker,

@@ -13,6 +13,7 @@ from fleet_mpi.program.graph.attachment import Attachment
 from fleet_mpi.program.graph.operator import ROLE, ROLE_VAR
 from fleet_mpi.program.graph.types import Role
 from fleet_mpi.transpile.ops import communicating
+from fleet_mpi.transpile.reading import reads_and_writes
 from fleet_mpi.transpile.server_program import belongs_to
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from fleet_mpi.program.graph.program import Program
     from fleet_mpi.transpile.distribution import Distribution
 
+RATE = "recv_rate"   # the type of the op that asks servers for a learning rate
+
 
 def rewrite_main(program: Program, distribution: Distribution, moved: Iterable[Operator]) -> None:
     """Let a training program push its gradients and pull its parameters."""
@@ -30,9 +33,12 @@ def rewrite_main(program: Program, distribution: Distribution, moved: Iterable[O
                      len(block.ops))
     kept_before = [op for op in block.ops[:at_update] if op not in moved]
     kept_after = [op for op in block.ops[at_update:] if op not in moved]
+    rates = _rates_of_servers(block, distribution)
+    shown = rates & {name for op in kept_after for name in reads_and_writes(program, op)[0]}
     block.ops = [*_with_sends(block, kept_before, distribution), *_exchange(block, distribution),
-                 *_rates(block, distribution), *kept_after]
-    _belongs_to(program, distribution, moved)
+                 *(communicating(block, RATE, {}, {"Out": [rate]}, {}) for rate in sorted(shown)), *kept_after]
+    # The original has no op for the rates that servers compute, and scripts compare the list of ops.
+    _belongs_to(program, distribution, moved, rates, made_when_fetched=dict.fromkeys(rates - shown, RATE))
 
 
 def rewrite_main_for_geo(program: Program, distribution: Distribution, moved: Iterable[Operator]) -> None:
@@ -48,13 +54,13 @@ def rewrite_main_for_geo(program: Program, distribution: Distribution, moved: It
     _belongs_to(program, distribution, moved)
 
 
-def _belongs_to(program, distribution, moved):
+def _belongs_to(program, distribution, moved, rates=frozenset(), **more):
     block = program.global_block()
-    _drop_unused_variables(block, moved, distribution.sent_rates)
+    _drop_unused_variables(block, moved, rates.union(distribution.sent_rates))
     for rate in distribution.sent_rates:
         # So that the scope has it when it is sent, also where ops of the worker compute it.
         block._var_recursive(rate).persistable = True
-    belongs_to(program, distribution, connect=distribution.connect, disconnect=distribution.disconnect)
+    belongs_to(program, distribution, connect=distribution.connect, disconnect=distribution.disconnect, **more)
     distribution.program = program
     program.touch()
 
@@ -150,14 +156,13 @@ def _receives(block, distribution, kind="exchange"):
     return [*receives, *concats]
 
 
-def _rates(block, distribution):
-    """An op for every rate that servers compute: runs only where a script fetches the rate."""
-    ops = []
-    for rate in sorted(set(distribution.rate_dtypes) - set(distribution.fed_rates)):
+def _rates_of_servers(block, distribution):
+    """The rates that servers compute; a worker asks for one where a script fetches it, or an op reads it."""
+    rates = set(distribution.rate_dtypes) - set(distribution.fed_rates)
+    for rate in rates:
         # Persistable it would be the worker's own, at its first value for ever.
         block._var_recursive(rate).persistable = False
-        ops.append(communicating(block, "recv_rate", {}, {"Out": [rate]}, {}))
-    return ops
+    return rates
 
 
 def _where(distribution, shards):

@@ -212,6 +212,10 @@ def _table():
         yield Cell(f"schedule {name}", dense, lambda rate=rate: optimizer.SGD(rate()), steps=4)
     yield Cell("own rate of a schedule", lambda: dense(learning_rate=0.3),
                lambda: optimizer.Adam(layers.exponential_decay(0.1, 2, 0.5)), steps=4)
+    for name, build in (("", dense), ("rows, ", rows)):
+        yield Cell(f"{name}constant variables as betas", build, lambda: optimizer.Adam(
+            0.01, layers.create_global_var([1], 0.8, "float32", persistable=True),
+            layers.fill_constant([1], "float32", 0.95)))
     yield Cell("frozen layer", frozen, RULES["adam"])
     yield Cell("shared parameters", shared, RULES["momentum"])
     yield Cell("float64", double, RULES["adam"])

@@ -1,5 +1,7 @@
 """A click model whose metrics are those of the whole job: FleetUtil and fleet.metrics over what layers.auc counts."""
 
+import sys
+
 import numpy as np
 import paddle.distributed.fleet.metrics.metric as metric
 import paddle.fluid as fluid
@@ -18,6 +20,10 @@ predict = fluid.layers.fc(pooled, 2, act="softmax")
 loss = fluid.layers.mean(fluid.layers.cross_entropy(predict, label))
 auc, batch_auc, states = fluid.layers.auc(input=predict, label=label, num_thresholds=2 ** 10)
 fleet.distributed_optimizer(fluid.optimizer.Adam(0.05), StrategyFactory.create_sync_strategy()).minimize(loss)
+if fleet.is_server():
+    fleet.init_server()
+    fleet.run_server()
+    sys.exit()
 exe, rng = fluid.Executor(fluid.CPUPlace()), np.random.RandomState(1)
 fleet.init_worker()
 exe.run(fleet.startup_program)

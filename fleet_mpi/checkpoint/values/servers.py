@@ -100,14 +100,18 @@ class ServerValues:
                 yield Value(name, tensor.array, tensor.lod_offsets)
 
     @amid("a load")
-    def load(self, source: Source) -> None:
-        """Let the servers, which are running, and the scope have what was saved. For one worker to call."""
-        chosen = choose(self.program, None, is_persistable)
+    def load(self, source: Source, chosen: dict[str, Variable] | None = None) -> None:
+        """Let the servers, which are running, and the scope have what was saved, or what is chosen of it.
+
+        For one worker to call.
+        """
+        chosen = choose(self.program, None, is_persistable) if chosen is None else chosen
+        tables = self._tables_to_load(chosen)
         mine = [name for name in chosen if name in self.keys]
         # All is looked at before anything is changed; the files are read a second time for that, not kept in memory.
-        rows = {name: table.rows_in(source, self.program) for name, table in self.growing.items()}
+        rows = {table.name: table.rows_in(source, self.program) for table in tables}
         self._refuse_misfits(source, {name: chosen[name] for name in mine}, rows)
-        self.load_rest(source)
+        self.load_rest(source, chosen)
         stored: dict[str, tuple[np.ndarray, Callable[[], np.ndarray]]] = {}
         with self.state.frozen(alone=True):
             with self.state.storing() as store:
@@ -118,10 +122,21 @@ class ServerValues:
                     store(self.keys[name], array)
                     if self.keys[name].kind == "state" and array.size == 1:
                         stored[name] = array, functools.partial(self.state.fetch, self.keys[name])
-                for table in self.growing.values():
+                for table in tables:
                     for key, array in table.read_beside(source, rows[table.name]):
                         store(key, array)
             _check_numbers(source.folder, stored)
+
+    def _tables_to_load(self, chosen: dict[str, Variable]) -> list[GrowingColumns]:
+        """The tables that grow and are chosen; UsageError where only some columns of one are."""
+        meant = [table for table in self.growing.values() if table.names & chosen.keys()]
+        for table in meant:
+            missing = sorted(table.names - chosen.keys())
+            if missing:
+                raise UsageError(f"load_vars: the rows of table {table.name!r}, which grows, are loaded with all that "
+                                 f"belongs to them; the variables lack {', '.join(missing[:3])}: call "
+                                 f"load_persistables")
+        return meant
 
     def _store_column(self, store: Callable[[StateKey, np.ndarray], None], name: str, array: np.ndarray,
                       rows: dict[str, int]) -> None:
@@ -133,7 +148,7 @@ class ServerValues:
     def _refuse_misfits(self, source: Source, chosen: dict[str, Variable], rows: dict[str, int]) -> None:
         """CheckpointDamaged unless all fits; a table that grows may have any height."""
         found: dict[str, list[str]] = {}
-        heights: dict[str, dict[str, int]] = {name: {} for name in self.growing}
+        heights: dict[str, dict[str, int]] = {name: {} for name in rows}
         for name, array, _ in source.read(self.program, chosen):
             shape, table = tuple(chosen[name].shape), self.table_of.get(name)
             if table is not None and (name in table.spare or name not in table.states):
@@ -142,12 +157,12 @@ class ServerValues:
             if table is not None and name in table.spare and array.ndim:
                 heights[table.name][name] = len(array)
         refuse_differences(source.folder, found)
-        for name in self.growing:
+        for name in rows:
             refuse_damaged(source, name, heights[name], rows[name])
 
-    def load_rest(self, source: Source) -> None:
-        """Let the scope have what is not the servers'."""
-        load_rest(self.state.inventory, source, self.program, global_scope(), self.counters)
+    def load_rest(self, source: Source, chosen: dict[str, Variable] | None = None) -> None:
+        """Let the scope have what is not the servers', all of it or what is chosen."""
+        load_rest(self.state.inventory, source, self.program, global_scope(), self.counters, chosen)
 
     def rest(self) -> list[str]:
         """The persistable variables that are not the servers'."""
@@ -155,10 +170,11 @@ class ServerValues:
 
 
 def load_rest(inventory: Inventory, source: Source, program: Program, scope: Scope,
-              counters: Iterable[str] = ()) -> None:
-    """Let a worker's scope have what is not the servers'."""
-    chosen = choose(program, None, is_persistable)
-    rest = {name: chosen[name] for name in rest_of(inventory, program, counters)}
+              counters: Iterable[str] = (), chosen: dict[str, Variable] | None = None) -> None:
+    """Let a worker's scope have what is not the servers', all of it or what is chosen."""
+    chosen = choose(program, None, is_persistable) if chosen is None else chosen
+    keys = by_program_name(inventory, counters)
+    rest = {name: var for name, var in chosen.items() if name not in keys}
     if rest:
         put_values(scope, rest, source.read(program, list(rest)), source.folder)
 

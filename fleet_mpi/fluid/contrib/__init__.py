@@ -6,7 +6,7 @@ from fleet_mpi.program.engine.memory_usage import memory_usage
 
 __getattr__ = _missing_name("paddle.fluid.contrib", globals(), {
     **{name: f"fleet_mpi.fluid.contrib.{name}" for name in (
-        "decoder", "memory_usage_calc", "op_frequence", "optimizer", "reader")},
+        "decoder", "extend_optimizer", "memory_usage_calc", "model_stat", "op_frequence", "optimizer", "reader")},
     **dict.fromkeys(("InitState", "StateCell", "TrainingDecoder", "BeamSearchDecoder"),
                     "fleet_mpi.fluid.contrib.decoder"),
     **dict.fromkeys(("fused_embedding_seq_pool", "match_matrix_tensor", "partial_concat", "partial_sum",
@@ -14,6 +14,6 @@ __getattr__ = _missing_name("paddle.fluid.contrib", globals(), {
                      "tdm_sampler", "tree_conv", "var_conv_2d"), "fleet_mpi.fluid.contrib.layers"),
     "op_freq_statistic": "fleet_mpi.fluid.contrib.op_frequence",
     "distributed_batch_reader": "fleet_mpi.fluid.contrib.reader",
-    "extend_with_decoupled_weight_decay": "fleet_mpi.fluid.refused_modules.fluid_contrib_extend_optimizer",
-    "summary": "fleet_mpi.fluid.refused_modules.fluid_contrib_model_stat",
+    "extend_with_decoupled_weight_decay": "fleet_mpi.fluid.contrib.extend_optimizer",
+    "summary": "fleet_mpi.fluid.contrib.model_stat",
     "slim": "fleet_mpi.fluid.contrib.slim", "QuantizeTranspiler": "fleet_mpi.fluid.contrib.slim"})

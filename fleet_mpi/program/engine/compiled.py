@@ -42,7 +42,8 @@ class Options:
         self.__dict__[name] = value
 
     def __repr__(self):
-        changed = {name: value for name, value in self.__dict__.items() if value != self.defaults[name]}
+        changed = {name: value for name, value in self.__dict__.items()
+                   if name not in self.defaults or value != self.defaults[name]}
         return f"{type(self).__name__}({changed})"
 
 

@@ -1,5 +1,6 @@
 """Which ops of a program must run for a fetch list, and which variables each of them needs first."""
 
+from fleet_mpi.program.graph.operator import Operator
 from fleet_mpi.program.graph.program import outside_names
 from fleet_mpi.program.graph.registry import find
 
@@ -22,7 +23,7 @@ def live_ops(program, fetches):
     """The ops of block 0 that lead to a fetch, a persistable variable or an effect."""
     block = program.global_block()
     wanted, kept = set(fetches), []
-    for op in reversed(block.ops):
+    for op in reversed([*block.ops, *_made_for(program, fetches)]):
         if find(op.type).traits.get("by_executor"):
             continue
         if wanted.intersection(op.output_arg_names) or has_effect(op):
@@ -32,6 +33,12 @@ def live_ops(program, fetches):
                 # A body may leave a variable as it was, so who wrote it before is needed too.
                 wanted.update(op.output_arg_names)
     return kept[::-1]
+
+
+def _made_for(program, fetches):
+    """The ops that a program does not show, as far as what they make is fetched."""
+    block, made = program.global_block(), program.attachment.made_when_fetched
+    return [Operator(block, made[name], {}, {"Out": [name]}, {}) for name in sorted(made) if name in fetches]
 
 
 def has_effect(op):

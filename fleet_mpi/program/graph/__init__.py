@@ -13,5 +13,5 @@
     structures      nested lists and dictionaries of variables
     sync_batch_norm     batch norm ops that become those of all workers
     serialize       programs as bytes
-    drawing, op_counts, version     for scripts that ask
+    drawing, model_stat, op_counts, version     for scripts that ask
 """

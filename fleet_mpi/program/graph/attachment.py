@@ -20,6 +20,9 @@ class Attachment:
     # Called with the scope when an executor that ran this very program, not a copy, is closed.
     disconnect: Callable[[Any], None] | None = None
     for_training: bool = False             # copies that do not train are connected to nobody
+    # {variable: the type of an op without inputs that makes it} of what a run makes only where it is fetched: such ops
+    # are not among the ops that scripts see.
+    made_when_fetched: dict[str, str] = dataclasses.field(default_factory=dict)
     distribution: Any = None               # how it is spread over servers
     server: int | None = None              # the number of the server whose program it is
     is_distributed: bool = False
@@ -35,7 +38,7 @@ class Attachment:
 
     def without_training(self) -> "Attachment":
         """That of a program whose ops no longer train: one worker may run it alone."""
-        return dataclasses.replace(self, connect=None) if self.for_training else self
+        return dataclasses.replace(self, made_when_fetched={}, connect=None if self.for_training else self.connect)
 
 
 def shown(name: str) -> property:

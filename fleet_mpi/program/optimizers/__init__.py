@@ -5,6 +5,7 @@
     paddle2         the same with the arguments of 2.x
     compressed      DGC: momentum with deep gradient compression
     wrappers        recompute, gradient merge, lookahead: optimizers around another one
+    decoupled_decay     weight decay apart from the gradient, for any of them
     averages        averages of parameters, to be used in their place for a while
 
     learning_rate   the rate as a variable of the program

@@ -101,13 +101,58 @@ def test_what_was_saved_can_be_taken_up_again_while_servers_run(tmp_path, fresh)
     assert files(tmp_path / "again") == files(tmp_path / "later")
 
 
-def test_single_variables_of_servers_are_not_loaded(tmp_path, fresh):
-    training = Training().start()
-    with pytest.raises(UsageError, match="load_vars: fc_0.w_0 are on the servers"):
-        fluid.io.load_vars(training.exe, str(tmp_path), training.program, vars=["fc_0.w_0"])
+@pytest.mark.parametrize("with_servers", [True, False])
+@pytest.mark.parametrize("filename", [None, "params"])
+def test_parameters_are_loaded_and_states_go_on_whether_there_are_servers_or_not(tmp_path, fresh, with_servers,
+                                                                                 filename):
+    training = Training(with_servers).start().train()
+    fluid.io.save_params(training.exe, str(tmp_path / "then"), training.program, filename)
+    training.train(2)
+    fluid.io.save_persistables(training.exe, str(tmp_path / "later"), training.program)
+    fluid.io.load_params(training.exe, str(tmp_path / "then"), training.program, filename)
+    fluid.io.save_params(training.exe, str(tmp_path / "again"), training.program, filename)
+    assert files(tmp_path / "again") == files(tmp_path / "then")
+    fluid.io.save_persistables(training.exe, str(tmp_path / "all"), training.program)
+    later, now = files(tmp_path / "later"), files(tmp_path / "all")
+    differ = {name for name in now if now[name] != later[name]}
+    assert differ == {one.name for one in training.program.all_parameters()}
+    training.train(1)
+    fluid.io.save_params(training.exe, str(tmp_path / "trained"), training.program)
+    with from_scratch(), scope_guard(Scope()):
+        other = Training(not with_servers).start()
+        fluid.io.load_persistables(other.exe, str(tmp_path / "all"), other.program)
+        other.train(1)
+        fluid.io.save_params(other.exe, str(tmp_path / "other"), other.program)
+    assert files(tmp_path / "trained") == files(tmp_path / "other")
 
 
-@pytest.mark.parametrize("call", (fluid.io.save_persistables, fluid.io.load_persistables))
+def test_single_variables_are_loaded_on_the_servers_and_beside_them(tmp_path, fresh):
+    training = Training().start().train()
+    fluid.io.save_persistables(training.exe, str(tmp_path / "then"), training.program)
+    training.train(2)
+    fluid.io.save_persistables(training.exe, str(tmp_path / "later"), training.program)
+    # A state, which only the servers' programs have; a parameter, as a variable; a worker's own statistics.
+    names = ["fc_0.w_0_velocity_0", "fc_1.w_0", "batch_norm_0.w_1"]
+    vars = [names[0], training.program.global_block().var(names[1]), names[2]]
+    fluid.io.load_vars(training.exe, str(tmp_path / "then"), training.program, vars=vars)
+    fluid.io.save_persistables(training.exe, str(tmp_path / "now"), training.program)
+    then, later, now = (files(tmp_path / name) for name in ("then", "later", "now"))
+    assert all(then[name] != later[name] for name in names)
+    assert now == {**later, **{name: then[name] for name in names}}
+    with pytest.raises(UsageError, match="no_such"):
+        fluid.io.load_vars(training.exe, str(tmp_path / "then"), training.program, vars=["no_such"])
+
+
+def test_what_is_a_workers_own_is_loaded_without_servers(tmp_path, fresh):
+    training = Training().start().train()
+    fluid.io.save_vars(training.exe, str(tmp_path), training.program, vars=["batch_norm_0.w_1"])
+    want = global_scope().find_var("batch_norm_0.w_1").get_tensor().array.copy()
+    training.train(1).exe.close()
+    fluid.io.load_vars(training.exe, str(tmp_path), training.program, vars=["batch_norm_0.w_1"])
+    np.testing.assert_array_equal(global_scope().find_var("batch_norm_0.w_1").get_tensor().array, want)
+
+
+@pytest.mark.parametrize("call", (fluid.io.save_persistables, fluid.io.load_persistables, fluid.io.load_params))
 def test_a_worker_that_is_not_connected_is_told_so(tmp_path, fresh, call):
     training = Training()
     with pytest.raises(UsageError, match="not connected to the servers"):

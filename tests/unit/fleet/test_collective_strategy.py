@@ -1,8 +1,11 @@
 """DistributedStrategy of the 1.x collective fleet."""
 
+import copy
+
 import pytest
 
-from fleet_mpi.errors import UnknownName, UsageError
+from fleet_mpi import notices
+from fleet_mpi.errors import UsageError
 from fleet_mpi.fleet.collective_strategy import DistributedStrategy
 from fleet_mpi.program.engine.compiled import BuildStrategy, ExecutionStrategy
 
@@ -28,5 +31,19 @@ def test_wrong_options_are_refused():
         strategy.mode = "pserver"
     with pytest.raises(UsageError, match="recompute_checkpoints: expected a list of variables, got 'a'"):
         strategy.recompute_checkpoints = "a"
-    with pytest.raises(UnknownName, match="has no option 'use_amp_'; did you mean 'use_amp'"):
-        strategy.use_amp_ = True
+
+
+def test_an_unknown_option_is_kept_and_said_once(capsys, monkeypatch):
+    monkeypatch.setattr(notices, "_said", set())
+    for _ in range(2):
+        strategy = DistributedStrategy()
+        strategy.use_amp_, strategy.build_strategy = True, BuildStrategy()
+    assert strategy.use_amp_ and isinstance(copy.deepcopy(strategy).build_strategy, BuildStrategy)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and "has no option 'use_amp_', nothing follows from it; did you mean 'use_amp'" in said[0]
+    assert "'build_strategy'" in said[1] and "options of a BuildStrategy are set on it directly" in said[1]
+    assert repr(strategy).startswith("DistributedStrategy({") and "'use_amp_': True" in repr(strategy)
+
+
+def test_an_option_that_was_never_set_is_an_attribute_error():
+    assert not hasattr(DistributedStrategy(), "build_strategy")

@@ -65,3 +65,15 @@ def test_a_workers_queues_follow_its_threads(monkeypatch):
     monkeypatch.setenv("CPU_NUM", "6")
     config = TrainerRuntimeConfig()
     assert (config.max_merge_var_num, config.send_queue_size, config.min_send_grad_num_before_recv) == (6, 6, 6)
+
+
+def test_what_a_debugging_run_would_dump_is_told_with_all_its_options():
+    strategy = StrategyFactory.create_async_strategy()
+    assert strategy.get_debug_opt() == {}
+    strategy.set_debug_opt({"dump_slot": 1, "dump_fields": ["fc_0.tmp_0"], "dump_fields_path": "here", "other": 1})
+    assert strategy.get_debug_opt() == {
+        "dump_slot": True, "dump_converter": "", "dump_fields": ["fc_0.tmp_0"], "dump_file_num": 16,
+        "dump_fields_path": "here", "dump_param": []}
+    strategy.get_debug_opt()["dump_param"].append("w")
+    strategy.set_debug_opt({})
+    assert strategy.get_debug_opt()["dump_param"] == []

@@ -14,12 +14,19 @@ from fleet_mpi.transpile.server_program import server_program
 from tests.unit.growing_program import FAR, WIDTH, GrowingJob, batch
 from tests.unit.program.building import from_scratch
 
+
+def with_variable_beta(value):
+    """Adam whose beta1 is a variable that keeps its value."""
+    return fluid.optimizer.Adam(0.3, beta1=fluid.layers.create_global_var([1], value, "float32", persistable=True))
+
+
 OPTIMIZERS = {
     "sgd": lambda: fluid.optimizer.SGD(0.5), "momentum": lambda: fluid.optimizer.Momentum(0.1, 0.9),
     "adam": lambda: fluid.optimizer.Adam(0.1, beta1=0.8, beta2=0.9, epsilon=1e-3),
     "lazy": lambda: fluid.optimizer.Adam(0.1, lazy_mode=True),
     "adagrad": lambda: fluid.optimizer.Adagrad(0.3, initial_accumulator_value=0.1),
     "ftrl": lambda: fluid.optimizer.Ftrl(0.1),
+    "variable": lambda: with_variable_beta(0.9),
     "scheduled": lambda: fluid.optimizer.Adam(fluid.layers.exponential_decay(0.1, 2, 0.5))}
 STEPS = range(4)
 GEO = {"sync_mode": False, "geo_sgd_mode": True}
@@ -51,6 +58,11 @@ def test_b15_gradients_of_an_id_that_repeats_in_a_batch_are_summed():
 @pytest.mark.parametrize("name, rule", (("sgd", "sgd"), ("lazy", "adam"), ("adagrad", "adagrad")))
 def test_b24_servers_run_the_rule_of_the_optimizer_that_the_script_names(name, rule):
     assert GrowingJob(1, OPTIMIZERS[name]).distribution.recipes["shared"].rule == rule
+
+
+def test_a_setting_whose_state_begins_otherwise_in_one_process_is_refused():
+    with pytest.raises(NotBuilt, match="beta1 is a variable of value 0.8.* begins with 0.9; give beta1 as a number"):
+        GrowingJob(1, lambda: with_variable_beta(0.8))
 
 
 def test_b25_settings_of_an_optimizer_are_those_of_its_script():

@@ -1,5 +1,6 @@
 """From a program to recipes: every rule, clip and decay; what servers cannot do is refused with the op's name."""
 
+import numpy as np
 import pytest
 
 from fleet_mpi import fluid, paddle
@@ -203,8 +204,30 @@ def test_loss_scaling_is_refused(network):
         read()
 
 
-def test_a_setting_that_is_a_variable_is_refused_with_servers(network, transpiled):
-    beta = fluid.layers.create_global_var([1], 0.9, "float32", persistable=True)
-    fluid.optimizer.Adam(0.1, beta1=beta).minimize(network())
-    with pytest.raises(NotBuilt, match="that are variables are not built with servers; give numbers"):
+def made_by(way):
+    """A variable of value 0.8 for a setting, by name of how it is made."""
+    if way == "a constant in the program":
+        return layers.fill_constant([1], "float32", 0.8)
+    beta = layers.create_global_var([1], 0.8, "float32", persistable=True)
+    if way == "assigned":
+        layers.assign(layers.fill_constant([1], "float32", 0.7), beta)
+    if way == "assigned under a condition":
+        with layers.Switch() as switch:
+            with switch.case(layers.less_than(beta, layers.fill_constant([1], "float32", 0.5))):
+                layers.assign(layers.fill_constant([1], "float32", 0.7), beta)
+    return layers.scale(beta, 1.0) if way == "computed" else beta
+
+
+@pytest.mark.parametrize("way", ("a constant in the program", "a variable of the startup program"))
+def test_a_setting_that_is_a_variable_of_one_value_is_that_number(network, transpiled, way):
+    optimizer.Adam(0.1, beta1=made_by(way), beta2=0.99).minimize(network())
+    recipes = transpiled(servers=2).distribution.recipes
+    assert {dict(one.hypers)["beta1"] for one in recipes.values()} == {float(np.float32(0.8))}
+    assert {dict(one.hypers)["beta2"] for one in recipes.values()} == {0.99}
+
+
+@pytest.mark.parametrize("way", ("computed", "assigned", "assigned under a condition"))
+def test_a_setting_that_is_another_variable_is_refused_with_servers(network, transpiled, way):
+    optimizer.Adam(0.1, beta1=made_by(way)).minimize(network())
+    with pytest.raises(NotBuilt, match="beta1 is a variable that does not keep one value.*; give numbers"):
         transpiled()

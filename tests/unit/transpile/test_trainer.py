@@ -3,6 +3,7 @@
 import pytest
 
 from fleet_mpi import fluid
+from fleet_mpi.program.engine.liveness import live_ops
 
 FORWARD = ["mul", "elementwise_add", "tanh", "mul", "elementwise_sub", "square", "mean"]
 BACKWARD = ["fill_constant", "mean_grad", "square_grad", "elementwise_sub_grad", "mul_grad", "tanh_grad",
@@ -61,10 +62,28 @@ def test_updates_decay_clips_schedules_and_states_are_gone_from_the_worker(netwo
     fluid.optimizer.Adam(rate, regularization=fluid.regularizer.L2Decay(0.1),
                          grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)).minimize(network())
     made = transpiled(workers=2)
-    assert op_types(made.trainer) == [*FORWARD, *SENT, "send_barrier", "recv", "recv", "recv", "fetch_barrier",
-                                      "recv_rate"]
+    assert op_types(made.trainer) == [*FORWARD, *SENT, "send_barrier", "recv", "recv", "recv", "fetch_barrier"]
     left = {*made.trainer.global_block().vars, *made.startup.global_block().vars}
     assert not [name for name in left if "moment" in name or "CLIP" in name or "DECAY" in name.replace("@LR_DECAY", "")]
+
+
+def test_a_rate_that_servers_compute_is_made_where_it_is_fetched_or_read_and_not_shown_otherwise(
+        network, transpiled, op_types):
+    rate = fluid.layers.exponential_decay(0.1, 10, 0.5)
+    fluid.optimizer.SGD(rate).minimize(network())
+    fluid.layers.scale(rate, 2.0)
+    program = transpiled(workers=2).trainer
+    assert op_types(program)[-2:] == ["recv_rate", "scale"] and not program.attachment.made_when_fetched
+
+
+def test_a_hidden_op_of_a_rate_runs_only_where_the_rate_is_fetched(network, transpiled):
+    rate, loss = fluid.layers.exponential_decay(0.1, 10, 0.5), network()
+    fluid.optimizer.SGD(rate).minimize(loss)
+    program = transpiled(workers=2).trainer
+    types = {fetched: [op.type for op in live_ops(one, [fetched])].count("recv_rate")
+             for one in (program, program.clone()) for fetched in (loss.name, rate.name)}
+    assert types == {loss.name: 0, rate.name: 1}
+    assert [op.type for op in live_ops(program.clone(for_test=True), [rate.name])] == []
 
 
 def test_the_startup_program_ends_with_the_servers_values(network, transpiled, op_types):

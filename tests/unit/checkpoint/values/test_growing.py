@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.checkpoint import saving
+from fleet_mpi.checkpoint import loading, saving
 from fleet_mpi.checkpoint.folders import manifest
 from fleet_mpi.checkpoint.models.inference_model import load_inference_model
 from fleet_mpi.checkpoint.values import BlockValues
@@ -153,6 +153,27 @@ def test_files_of_different_saves_are_refused_and_nothing_changes(tmp_path, name
     assert job.rows() == rows
     with pytest.raises(CheckpointDamaged, match="shared"):
         GrowingJob(2, adam, load=wrong)
+
+
+def test_parameters_are_loaded_with_the_ids_of_a_table_whose_rule_has_no_states(tmp_path):
+    job = GrowingJob(2)
+    job.run(1, 2)
+    with scope_guard(job.scope):
+        saving.save_params(None, str(tmp_path), job.main)
+    rows = job.rows()
+    job.run(7, 8)   # rows that the load must forget
+    assert job.rows() != rows
+    with scope_guard(job.scope):
+        loading.load_params(None, str(tmp_path), job.main)
+    assert job.rows() == rows
+
+
+def test_some_columns_of_a_table_are_not_loaded(tmp_path):
+    job = GrowingJob(1, adam)
+    job.run(1)
+    job.save(tmp_path)
+    with scope_guard(job.scope), pytest.raises(UsageError, match="'shared', which grows.*shared_moment1_0.*load_persistables"):
+        loading.load_params(None, str(tmp_path), job.main)
 
 
 def test_a_server_that_is_to_save_its_rows_says_who_does(tmp_path):

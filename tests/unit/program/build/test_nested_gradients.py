@@ -1,23 +1,37 @@
 """Gradients through branches and loops: against differences, and to the last digits against the loop written out."""
 
+import functools
+import operator
+
 import numpy as np
 import pytest
 
 from fleet_mpi.program.build.backward import append_backward
+from fleet_mpi.program.build.initializers import Uniform
 from fleet_mpi.program.build.param_attr import ParamAttr
 from fleet_mpi.program.engine import plan
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 from fleet_mpi.program.layers.activation import tanh
-from fleet_mpi.program.layers.comparison import less_than, logical_not
-from fleet_mpi.program.layers.control_flow import ConditionalBlock, Switch, While, cond, while_loop
+from fleet_mpi.program.layers.comparison import equal, less_than, logical_not
+from fleet_mpi.program.layers.control_flow import (
+    ConditionalBlock,
+    Switch,
+    While,
+    case,
+    cond,
+    switch_case,
+    while_loop,
+)
 from fleet_mpi.program.layers.data import static_data
+from fleet_mpi.program.layers.dense import fc
 from fleet_mpi.program.layers.embedding import embedding
 from fleet_mpi.program.layers.manipulation import concat
-from fleet_mpi.program.layers.math import increment, matmul, scale
+from fleet_mpi.program.layers.math import cast, increment, matmul, scale
 from fleet_mpi.program.layers.reduction import mean, reduce_sum
 from fleet_mpi.program.layers.tensor import assign, fill_constant, uniform_random
 from fleet_mpi.program.layers.tensor_array import array_read, array_write, create_array
+from fleet_mpi.program.optimizers.plain import SGD
 from tests.unit.program.building import from_scratch
 from tests.unit.program.differences import check_gradients, gradients_of
 from tests.unit.program.ops.checking import StandInPlace
@@ -98,6 +112,62 @@ def test_cases_of_a_switch_and_branches_in_branches(way):
             inner = cond(less_than(total, number(10.0, "float64")), lambda: matmul(tanh(x), w), lambda: x)
             assign(inner * x, out)
     check_gradients(reduce_sum(out * out), [x, w], feed())
+
+
+def branches(x, w):
+    """Four functions of both, one of which gives back what it was given."""
+    return [lambda: tanh(matmul(x, w)), lambda: matmul(x, w) * x, lambda: x, lambda: tanh(x) + matmul(tanh(x), w)]
+
+
+@pytest.mark.parametrize("limits", [(10.0, 20.0, 30.0), (-10.0, 20.0, 30.0), (-10.0, -20.0, 30.0), (-10.0,) * 3])
+def test_whichever_of_several_cases_runs_its_gradient_is_right(way, limits):
+    x, w = sources()
+    total, (*functions, default) = reduce_sum(x), branches(x, w)
+    pairs = [(less_than(total, number(limit, "float64")), one) for limit, one in zip(limits, functions)]
+    out = case(pairs, default) * x
+    check_gradients(reduce_sum(out * out), [x, w], feed())
+
+
+@pytest.mark.parametrize("chosen", [0, 1, 2, 7])
+def test_whichever_branch_a_number_chooses_its_gradient_is_right(way, chosen):
+    x, w = sources()
+    *functions, default = branches(x, w)
+    inner = switch_case(number(chosen), dict(enumerate(functions)), default)
+    out = switch_case(static_data("index", [1], "int64"), [lambda: inner, lambda: inner * x], lambda: matmul(inner, w))
+    check_gradients(reduce_sum(out * out), [x, w], feed(index=np.array([chosen])))
+
+
+def losses_of(choose):
+    """Losses of ten steps of SGD at rate 0.1; ``choose(index, functions)`` is one of three layers with parameters."""
+    with from_scratch() as (program, _):
+        x, index = static_data("x", [8, 3], "float32"), static_data("index", [1], "int64")
+        h = fc(x, 4, param_attr=ParamAttr(name="h", initializer=Uniform(-0.5, 0.5, seed=1)))
+        functions = [lambda name=name: fc(tanh(h), 2, param_attr=ParamAttr(
+            name=name, initializer=Uniform(-0.5, 0.5, seed=1)), bias_attr=ParamAttr(name + "b")) for name in "abc"]
+        out = choose(index, functions)
+        loss = mean((out - reduce_sum(x, 1, keep_dim=True)) * (out - 1.0))
+        SGD(0.1).minimize(loss)
+        executor, draws = Executor(), np.random.default_rng(5)
+        executor.run(default_startup_program())
+        return [executor.run(program, feed={"x": draws.normal(size=(8, 3)).astype("float32"),
+                                            "index": np.array([step % 3])}, fetch_list=[loss])[0] for step in range(10)]
+
+
+def masked(index, functions):
+    """All branches, of which all but one count 0 times."""
+    first, *more = [function() * cast(equal(index, number(place)), "float32")
+                    for place, function in enumerate(functions)]
+    return functools.reduce(operator.add, more, first)
+
+
+def by_cases(index, functions):
+    """As ``switch_case``, by conditions."""
+    return case([(equal(index, number(place)), function) for place, function in enumerate(functions)])
+
+
+@pytest.mark.parametrize("choose", [switch_case, by_cases])
+def test_training_through_branches_is_the_training_of_their_masked_sum_to_the_bit(choose):
+    np.testing.assert_array_equal(losses_of(choose), losses_of(masked))
 
 
 def unrolled(count):
