@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fleet_mpi.errors import UsageError
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.kernels.reference import random
 from fleet_mpi.parameter_server.recipes import Recipe
 from fleet_mpi.parameter_server.tables.growing.admission import MOST_COUNTED

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fleet_mpi import fluid
-from fleet_mpi.errors import UsageError
+from fleet_mpi.errors import NotBuilt, UsageError
 from fleet_mpi.fleet.entries import CountFilterEntry, ProbabilityEntry, ShowClickEntry
 from fleet_mpi.parameter_server.description import StateKey
 from fleet_mpi.parameter_server.tables.base import UPDATES
