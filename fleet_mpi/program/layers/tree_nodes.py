@@ -79,8 +79,9 @@ def _whole(helper, argument, dtype):
 
 
 def _tree(helper, attr, shape, dtype):
-    """A parameter that is never trained; an array of as many numbers is laid out as the tree needs them."""
+    """A parameter that is neither trained nor averaged; an array of as many numbers is laid out as it must be."""
     attr = as_param_attr(attr).with_name(None)
+    attr.trainable = attr.do_model_average = False
     given = attr.initializer
     if isinstance(given, NumpyArray) and given.value.size == np.prod(shape):
         attr.initializer = NumpyArray(given.value.reshape(shape))

@@ -7,7 +7,7 @@ from fleet_mpi import fluid
 from fleet_mpi.errors import UsageError
 from fleet_mpi.program.engine.executor import Executor
 from fleet_mpi.program.engine.scope import Scope
-from fleet_mpi.program.graph.program import default_startup_program
+from fleet_mpi.program.graph.program import default_main_program, default_startup_program
 
 TREE = np.array([[0, 0, 0, 1, 2], [0, 1, 0, 3, 4], [0, 1, 0, 5, 6], [0, 2, 1, 0, 0], [1, 2, 1, 0, 0], [2, 2, 2, 0, 0],
                  [3, 2, 2, 0, 0]])
@@ -66,6 +66,17 @@ def test_without_the_path_there_are_other_nodes_only():
 def test_layers_may_be_given_in_one_line():
     _, (upper, _, *_) = sampled([2], counts=(1, 0), layer_list=LAYERS.reshape(-1))
     assert upper[..., 0].tolist() == [[2, 1]]
+
+
+def test_a_tree_is_neither_trained_nor_averaged():
+    child, _ = fluid.contrib.layers.tdm_child(fluid.data(name="x", shape=[None, 1], dtype="int32"), 7, 2, given(TREE))
+    cost = fluid.layers.mean(fluid.layers.fc(fluid.layers.cast(child, "float32"), size=1))
+    _, trained = fluid.optimizer.SGD(0.1).minimize(cost)
+    tree, *others = default_main_program().all_parameters()
+    assert [param.name for param, _ in trained] == [param.name for param in others] and len(others) == 2
+    fluid.optimizer.ExponentialMovingAverage(0.9).update()
+    updated = {name for op in default_main_program().global_block().ops for name in op.output_arg_names}
+    assert tree.name not in updated and not [name for name in updated if name.startswith(tree.name)]
 
 
 @pytest.mark.parametrize("changes, text", [
