@@ -15,7 +15,8 @@ LONGEST_FUNCTION = 60
 # worker flushes what the script's dataset printed.
 MAY_WRITE_TO_STDOUT = ("examples/", "data/multislot.py", "data/worker_process.py", "launch/plan_command.py",
                        "launch/doctor.py", "launch/gpu_check/__init__.py", "launch/names_command.py",
-                       "launch/export_command.py", "hapi/progress.py", "collective/cuda_trial.py")
+                       "launch/export_command.py", "hapi/progress.py", "collective/cuda_trial.py",
+                       "program/graph/model_stat.py")
 MAY_PRINT_TO_STDERR = ("__main__.py", "launch/")
 
 # What the functions of an op class are for, program/graph/registry.py tells once for all of them.

@@ -172,7 +172,7 @@ def test_some_columns_of_a_table_are_not_loaded(tmp_path):
     job = GrowingJob(1, adam)
     job.run(1)
     job.save(tmp_path)
-    with scope_guard(job.scope), pytest.raises(UsageError, match="'shared', which grows.*shared_moment1_0.*load_persistables"):
+    with scope_guard(job.scope), pytest.raises(UsageError, match="'shared', which grows.*lack.*load_persistables"):
         loading.load_params(None, str(tmp_path), job.main)
 
 
