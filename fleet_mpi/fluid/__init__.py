@@ -10,8 +10,8 @@ from fleet_mpi.data.feeder import DataFeeder
 from fleet_mpi.data.loader import PyReader
 from fleet_mpi.errors import missing_name as _missing_name
 from fleet_mpi.fluid import (backward, clip, compiler, contrib, core, data_feeder, dataset, executor, framework,
-                             incubate, initializer, io, layer_helper, layers, lod_tensor, metrics, nets, optimizer,
-                             param_attr, reader, regularizer, transpiler, unique_name)
+                             initializer, io, layer_helper, layers, lod_tensor, metrics, nets, optimizer, param_attr,
+                             reader, regularizer, transpiler, unique_name)
 from fleet_mpi.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, LoDTensorArray, Scope, Tensor
 from fleet_mpi.fluid.framework import (Program, Variable, cpu_places, cuda_places, default_main_program,
                                        default_startup_program, device_guard, get_flags, in_dygraph_mode,
@@ -42,8 +42,9 @@ __getattr__ = _missing_name("paddle.fluid", globals(), {
        for name in ("load_program_state", "set_program_state")},
     **{name: f"fleet_mpi.fluid.{name}" for name in (
         "annotations", "average", "communicator", "data_feed_desc", "debugger", "default_scope_funcs", "device_worker",
-        "distribute_lookup_table", "dygraph", "entry_attr", "evaluator", "input", "install_check", "layer_helper_base",
-        "log_helper", "parallel_executor", "profiler", "trainer_desc", "trainer_factory", "wrapped_decorator")},
+        "distribute_lookup_table", "dygraph", "entry_attr", "evaluator", "incubate", "input", "install_check",
+        "layer_helper_base", "log_helper", "parallel_executor", "profiler", "trainer_desc", "trainer_factory",
+        "wrapped_decorator")},
     **{name: f"fleet_mpi.fluid.refused_modules:fluid_{name}" for name in (
         "distributed", "generator", "graphviz", "inferencer", "ir", "net_drawer", "proto", "recordio_writer")}}, {
     "load_op_library": "ops are not loaded from C++ libraries; write a py_func",

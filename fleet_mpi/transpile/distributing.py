@@ -9,7 +9,6 @@ import numpy as np
 from fleet_mpi import notices, placement as placing
 from fleet_mpi.modes import MODES
 from fleet_mpi.transpile.distribution import Distribution
-from fleet_mpi.transpile.growing import growing_recipes, growing_tables
 from fleet_mpi.transpile.lookups import replace_lookups
 from fleet_mpi.transpile.mode_choice import chosen_mode
 from fleet_mpi.transpile.reading import Updates
@@ -27,6 +26,8 @@ def distribute(program: Program, startup: Program, config: DistributeTranspilerC
                workers: int, worker: int | None = None, sync_mode: bool = True,
                communicator: Any = None) -> tuple[Distribution, Updates]:
     """(Distribution, Updates) of a program; nothing is changed yet."""
+    # Imported with the first job: a program that trains alone has no use for it.
+    from fleet_mpi.transpile.growing import growing_recipes, growing_tables
     name, options = chosen_mode(config, sync_mode, communicator)
     mode = MODES[name]
     origin = program.clone()

@@ -19,7 +19,6 @@ from fleet_mpi.program.graph.program import Program
 from fleet_mpi.program.graph.types import Role
 from fleet_mpi.transpile.reading import reads_and_writes
 from fleet_mpi.transpile.server_blocks import new_block, rate_block, table_blocks
-from fleet_mpi.transpile.vars_distributed import VarsDistributed
 
 if TYPE_CHECKING:
     from typing import Any
@@ -59,6 +58,8 @@ def server_program(distribution: Distribution, server: int, updates: Updates, en
 
 def belongs_to(program: Program, distribution: Distribution, **more: Any) -> None:
     """Attach a program to its job; ``more`` are fields of the Attachment."""
+    # Imported with the first job: a program that trains alone has no use for it.
+    from fleet_mpi.transpile.vars_distributed import VarsDistributed
     program.attachment = Attachment(
         distribution=distribution, is_distributed=True, is_chief=not distribution.worker,
         endpoints=list(distribution.endpoints),

@@ -23,7 +23,6 @@ from fleet_mpi.checkpoint.variables import choose, is_persistable
 from fleet_mpi.errors import UsageError
 from fleet_mpi.parameter_server.description import Inventory
 from fleet_mpi.parameter_server.tables.base import KEYS, SCORES
-from fleet_mpi.parameter_server.tables.growing.description import rows_of_server
 from fleet_mpi.runtime import sessions
 from fleet_mpi.transpile.server_program import scope_name, shards_of, state_name
 
@@ -123,6 +122,8 @@ class BlockValues:
                 columns[name] = column
         refuse_damaged(source, table.name, {name: len(columns[name]) for name in table.spare}, rows)
         columns |= {table.name + key.state: array for key, array in table.read_beside(source, rows)}
+        # Imported with the first such table, as tables are.
+        from fleet_mpi.parameter_server.tables.growing.description import rows_of_server
         mine = rows_of_server(columns[table.name + KEYS], self.index, len(self.distribution.endpoints))
         for name, array in columns.items():
             yield name, array[mine] if len(array) == rows and self._is_by_row(table, name) else array

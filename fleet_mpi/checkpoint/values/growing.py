@@ -20,7 +20,6 @@ from fleet_mpi.errors import CheckpointDamaged
 from fleet_mpi.kernels.reference import slots
 from fleet_mpi.parameter_server.description import StateKey
 from fleet_mpi.parameter_server.tables.base import KEYS, SCORES, UPDATES, looks_of
-from fleet_mpi.parameter_server.tables.growing.rules import growing_rule
 from fleet_mpi.program.ops.sparse_table import INDEX
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ class GrowingColumns:
     def __init__(self, inventory: Inventory, table: str) -> None:
         described = next(one for one in inventory.description.row_tables if one.name == table)
         recipe, kept = described.recipe, dict(inventory.recipe(table).states)
+        # Imported with the first such table, as tables are.
+        from fleet_mpi.parameter_server.tables.growing.rules import growing_rule
         rule = growing_rule(recipe.rule)
         initial = rule.initial(rule.complete(dict(recipe.hypers)))
         looks = looks_of(rule.states, (ANY_HEIGHT, described.width), described.dtype)

@@ -17,7 +17,6 @@ from fleet_mpi.program.engine.fusion import fuse, fuse_training
 from fleet_mpi.program.engine.layout import lay_out
 from fleet_mpi.program.engine.liveness import is_dynamic, live_ops
 from fleet_mpi.program.engine.precision import with_casts
-from fleet_mpi.program.engine.update_groups import group_updates
 from fleet_mpi.program.graph import registry
 from fleet_mpi.program.graph.registry import NeedsValues
 
@@ -74,6 +73,8 @@ class DevicePlan(Plan):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
+        # Imported where there is a device: it needs the CUDA kernels.
+        from fleet_mpi.program.engine.update_groups import group_updates
         self.ops, self.calls = group_updates(self.ops, self.calls)
 
     def take(self, feed):
