@@ -37,11 +37,11 @@ def main(argv=None):
     found = mpi_ranks.run(3, "torch_peers_ranks", "clicks", {
         **clicks, "batch": 64 if options.quick else 4096, "rounds": rounds, "steps": 2 if options.quick else 5})
     print("\n" + _clicks_line(found, clicks) + "\n", flush=True)
-    # When all ranks have ended: it starts MPI in this process.
+    # Last: it starts MPI in this process, and whoever has done that had better start no other mpirun.
+    surroundings = {"host": host.facts(), "mpi": mpi_ranks.family()}
     over = door.report(options.quick)
     if options.json:
-        print(json.dumps({"benchmark": "torch_peers", "host": host.facts(), "mpi": mpi_ranks.family(), "dense": dense,
-                          "clicks": found, "door": over}))
+        print(json.dumps({"benchmark": "torch_peers", **surroundings, "dense": dense, "clicks": found, "door": over}))
     return 0
 
 
