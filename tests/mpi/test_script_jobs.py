@@ -45,7 +45,7 @@ JOBS = {
 def ended_job(name, env):
     """The job of a script, at its end."""
     job, words = JOBS[name], ["-m", "fleet_mpi", SCRIPTS / f"{name}.py"]
-    return run_job(job.ranks, words, env={**ONE_THREAD, **env, **job.env}, timeout=120,
+    return run_job(job.ranks, words, env={**ONE_THREAD, **env, **job.env}, timeout=240,
                    mpmd=[(1, words, role) for role in job.further])
 
 
