@@ -19,13 +19,13 @@ class DataFeeder:
 
     def feed(self, iterable):
         """{name: LoDTensor}; that of a variable with LoD has the samples' lengths."""
-        samples = [_listed(sample) for sample in iterable]
+        samples = _listed(list(iterable))
         columns = list(zip(*samples))
         if len(columns) != len(self.variables) or any(len(one) != len(columns) for one in samples):
             raise UsageError(f"DataFeeder: expected samples of {len(self.variables)} fields "
                              f"({', '.join(var.name for var in self.variables)}), got "
                              f"{sorted({len(one) for one in samples})} in a batch of {len(samples)}")
-        return {var.name: column_to_value([_listed(field) for field in column], var)
+        return {var.name: column_to_value(_listed(column), var)
                 for var, column in zip(self.variables, columns)}
 
     def feed_parallel(self, iterable, num_places=None):
@@ -44,8 +44,11 @@ class DataFeeder:
 
 
 def _listed(given):
-    """A sample or field that comes as an iterator (``zip``, ``map``, a generator) as a list; others unchanged."""
-    return list(given) if hasattr(given, "__next__") else given
+    """Samples or fields, those that come as iterators (``zip``, ``map``, a generator) as lists."""
+    # Asked of their types, which are few: a batch has many.
+    if any(hasattr(kind, "__next__") for kind in set(map(type, given))):
+        return [list(one) if hasattr(one, "__next__") else one for one in given]
+    return given
 
 
 def column_to_value(column, var):
