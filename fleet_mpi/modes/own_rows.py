@@ -42,11 +42,10 @@ class OwnRows:
         self._bring(lines)
         found: dict[int, Any] = {}
         for number, ids in lines.items():
-            if into is None:
-                found[number] = arrays.empty((len(ids), self.tables[number].width), self.tables[number].dtype)
-            else:
-                found[number] = into[number]
-            _fill(self.tables[number], ids, [found[number]] if into is None else into[number])
+            table = self.tables[number]
+            outs = [arrays.empty((len(ids), table.width), table.dtype)] if into is None else into[number]
+            _fill(table, ids, outs)
+            found[number] = outs[0] if into is None else outs
         return found
 
     def update(self, rows: Sequence[Rows | None]) -> None:

@@ -13,13 +13,13 @@ LIBRARY = "libnvidia-ml.so.1"
 
 def device_count() -> int:
     """How many the driver counts, whatever CUDA_VISIBLE_DEVICES says; 0 without a driver."""
+    count = ctypes.c_uint(0)
     try:
         library = ctypes.CDLL(LIBRARY)
-    except OSError:
+        if library.nvmlInit_v2():
+            return 0
+        library.nvmlDeviceGetCount_v2(ctypes.byref(count))  # which leaves the count alone where it fails
+        library.nvmlShutdown()
+    except (OSError, AttributeError):  # no library, or one without these functions
         return 0
-    if library.nvmlInit_v2():
-        return 0
-    count = ctypes.c_uint(0)
-    library.nvmlDeviceGetCount_v2(ctypes.byref(count))  # which leaves the count alone where it fails
-    library.nvmlShutdown()
     return count.value

@@ -45,8 +45,9 @@ def test_rows_are_pulled_and_pushed_over_mpi_beside_the_same_bytes(capsys):
     for row in told["mpi"]:
         assert sorted(row["rates"]) == ["pull", "push", "raw pull", "raw push"]
         assert all(rate > 0 for rate in row["rates"].values())
-        # The kernel counts in ticks, of which a quick run may take none.
-        assert all(len(ranks) == 2 and min(ranks) >= 0 for ranks in row["cpu_us"].values())
+        assert {len(ranks) for ranks in row["cpu_us"].values()} == {2}
+    # The kernel counts in ticks, of which one way of a quick run may take none.
+    assert sum(sum(ranks) for row in told["mpi"] for ranks in row["cpu_us"].values()) > 0
 
 
 def test_wide_and_deep_trains_in_every_mode_beside_workers_that_exchange_nothing(capsys):

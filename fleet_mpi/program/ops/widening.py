@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-HALF = np.dtype("float16")
+from fleet_mpi.kernels.widening import HALF, SINGLE
 
 
 def in_float32(bind):
@@ -49,5 +49,5 @@ class WideCall:
         if getattr(array, "dtype", None) != HALF:
             return array
         if name not in self.copies:
-            self.copies[name] = self._call.scratch(array.shape, "float32"), array
+            self.copies[name] = self._call.scratch(array.shape, SINGLE), array
         return self.copies[name][0]

@@ -95,13 +95,18 @@ def cases():
                     yield pytest.param(family, name, make, id=f"{name}-{number}")
 
 
+def compute_both(family, name, plain, arguments):
+    """Run a kernel's reference, and its version for devices."""
+    with np.errstate(all="ignore"):
+        KERNELS[family, name].reference(*plain)
+        getattr(FAMILIES[family][0], name)(*arguments)
+
+
 @pytest.mark.parametrize("family, name, make", list(cases()))
 def test_one_launch_gives_what_the_reference_gives(family, name, make, launched):
     expected = make(np.random.default_rng(5))
     arguments = on_device(*expected)
-    with np.errstate(all="ignore"):
-        KERNELS[family, name].reference(*expected)
-        getattr(FAMILIES[family][0], name)(*arguments)
+    compute_both(family, name, expected, arguments)
     for mine, plain in zip(arguments, expected, strict=True):
         if isinstance(plain, np.ndarray):
             np.testing.assert_allclose(device.asnumpy(mine), plain, rtol=2e-5, atol=2e-5)
@@ -114,9 +119,7 @@ def test_halves_are_computed_with_in_float32(family, name, make, launched):
         given = [narrowed(one) for one in make(np.random.default_rng(5))]
     plain = [one.astype(np.float32) if getattr(one, "dtype", None) == np.float16 else one for one in given]
     arguments = on_device(*given)
-    with np.errstate(all="ignore"):
-        KERNELS[family, name].reference(*plain)
-        getattr(FAMILIES[family][0], name)(*arguments)
+    compute_both(family, name, plain, arguments)
     for mine, expected in zip(arguments, plain, strict=True):
         if isinstance(expected, np.ndarray):
             assert mine.dtype == np.float16

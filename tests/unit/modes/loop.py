@@ -44,7 +44,8 @@ class Loop:
         self.clients, self.halves = [one.client for one in connections], [one.half for one in connections]
         for client in self.clients:
             client.rates[...] = rate
-        # What a test holds back and counts is what comes after the greetings.
+        # What a script orders, and a test holds back and counts, is what comes after the greetings.
+        self.pump(1)
         self.network.fault = fault
         self.network.sent.clear()
         self.players = {}
